@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpufree: find who holds a GPU, end just those, prove that the memory came back.
+ *
+ * Rules that hold for every function here:
+ * - A function that can fail returns 0 or a positive count, or a negative errno. Its `ret_…` arguments
+ *   are written on success only. The sentence for people is gpufree_error() of the context used.
+ * - `…_new` hands over a reference, dropped with `…_unref` (NULL is fine, NULL comes back).
+ * - Pointers returned by accessors belong to the object asked and live as long as it does.
+ * - Memory is in bytes, durations in milliseconds. A figure that is not known is GPUFREE_UNKNOWN, never 0;
+ *   text that is not known is NULL.
+ * - The library prints nothing, installs no signal handler, never exits, keeps no global state. A context
+ *   and what was made from it belong to one thread at a time.
+ * - Text taken from processes (comm, command line, container names) is raw: escape it before a terminal.
+ */
+#ifndef GPUFREE_H
+#define GPUFREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GPUFREE_UNKNOWN UINT64_MAX
+
+typedef struct gpufree gpufree;
+typedef struct gpufree_selection gpufree_selection;
+typedef struct gpufree_snapshot gpufree_snapshot;
+typedef struct gpufree_gpu gpufree_gpu;
+typedef struct gpufree_device gpufree_device;
+typedef struct gpufree_holder gpufree_holder;
+typedef struct gpufree_plan gpufree_plan;
+typedef struct gpufree_report gpufree_report;
+
+/* Exit codes of the command, and the outcome of a report. */
+enum gpufree_outcome {
+        GPUFREE_OK = 0,         /* free; or the scan was complete */
+        GPUFREE_HELD = 1,       /* held; or holders survived */
+        GPUFREE_USAGE = 2,      /* bad usage */
+        GPUFREE_INCOMPLETE = 3, /* found nothing, but could not see everything */
+        GPUFREE_REFUSED = 4,    /* protected, no permission, not confirmed */
+        GPUFREE_RESIDUE = 5,    /* memory held with no holder to be found; or memory did not come back */
+        GPUFREE_TIMEOUT = 6,
+};
+
+/* "ok", "held", "usage", "incomplete", "refused", "residue", "timeout": the `outcome` of the JSON documents. */
+const char *gpufree_outcome_name(enum gpufree_outcome outcome);
+
+enum gpufree_vendor {
+        GPUFREE_VENDOR_NONE,
+        GPUFREE_VENDOR_NVIDIA,
+        GPUFREE_VENDOR_AMD,
+        GPUFREE_VENDOR_INTEL,
+        GPUFREE_VENDOR_HABANA,
+        GPUFREE_VENDOR_GOOGLE,
+        GPUFREE_VENDOR_AWS,
+        GPUFREE_VENDOR_HUAWEI,
+        GPUFREE_VENDOR_MICROSOFT,
+        GPUFREE_VENDOR_OTHER,
+};
+const char *gpufree_vendor_name(enum gpufree_vendor vendor); /* "nvidia", "amd", … */
+
+enum gpufree_scan_method {
+        GPUFREE_SCAN_AUTO, /* BPF where it can be loaded, else /proc */
+        GPUFREE_SCAN_BPF,
+        GPUFREE_SCAN_PROC,
+};
+
+enum gpufree_scope {
+        GPUFREE_SCOPE_MACHINE,   /* free means: nobody on this machine holds it */
+        GPUFREE_SCOPE_NAMESPACE, /* free means: nobody in this PID namespace holds it */
+};
+
+/* How a process holds a device: bits of gpufree_holder_via(). */
+enum gpufree_via {
+        GPUFREE_VIA_FD = 1 << 0,
+        GPUFREE_VIA_MAP = 1 << 1,
+        GPUFREE_VIA_SCM = 1 << 2,      /* a descriptor waiting in a UNIX socket of this process */
+        GPUFREE_VIA_IO_URING = 1 << 3, /* a registered file of an io_uring of this process */
+        GPUFREE_VIA_DMABUF = 1 << 4,   /* a dma-buf exported by a GPU driver */
+        GPUFREE_VIA_DRIVER = 1 << 5,   /* the driver lists the process, no open file is seen (KFD) */
+};
+
+/* ---- context ---- */
+
+int gpufree_new(gpufree **ret_context);
+gpufree *gpufree_ref(gpufree *context);
+gpufree *gpufree_unref(gpufree *context);
+
+/* The sentence about the last failure on this context: what was tried, on what, why. Never NULL. */
+const char *gpufree_error(const gpufree *context);
+
+/* Looks for device nodes under `directory` instead of /dev. -ENOTDIR, -ENOENT. */
+int gpufree_set_dev_root(gpufree *context, const char *directory);
+int gpufree_set_scan_method(gpufree *context, enum gpufree_scan_method method);
+int gpufree_set_scope(gpufree *context, enum gpufree_scope scope);
+/* Longest wait for one answer of a GPU driver; 10,000 ms unless set. */
+int gpufree_set_driver_deadline(gpufree *context, uint64_t milliseconds);
+/* While `fd` is readable, every long call ends early with -ECANCELED. Not owned. -1: none. */
+int gpufree_set_cancel_fd(gpufree *context, int fd);
+/*
+ * Adds a device by path, as fuser takes them: symlinks are followed, the number counts, character or block,
+ * GPU or not. Limits what is looked at to the paths added. -ENOENT, -ENOTBLK (no device), …
+ */
+int gpufree_add_device(gpufree *context, const char *path);
+
+/* Something a long call did or waits for, for progress. Valid during the callback only. */
+enum gpufree_event_type {
+        GPUFREE_EVENT_SIGNALLED, /* pid, signal */
+        GPUFREE_EVENT_GONE,      /* pid, elapsed since its first signal */
+        GPUFREE_EVENT_REFUSED,   /* pid, error (negative errno) */
+        GPUFREE_EVENT_SURVIVED,  /* pid */
+        GPUFREE_EVENT_WAITING,   /* count processes still there */
+        GPUFREE_EVENT_RESCAN,    /* count: number of the scan, from 1 */
+        GPUFREE_EVENT_NEWCOMER,  /* pid: holder that was not in the plan */
+        GPUFREE_EVENT_MEMORY,    /* gpu, bytes still held, elapsed: waiting for it to come back */
+};
+struct gpufree_event {
+        enum gpufree_event_type type;
+        pid_t pid;
+        int signal;
+        int error;
+        uint64_t elapsed_ms;
+        uint64_t count;
+        uint64_t bytes;
+        const gpufree_gpu *gpu;
+        const gpufree_holder *holder; /* may be NULL */
+};
+typedef void (*gpufree_event_handler)(void *userdata, const struct gpufree_event *event);
+void gpufree_set_event_handler(gpufree *context, gpufree_event_handler handler, void *userdata);
+
+/* ---- selection: several criteria are ANDed, several values of one ORed ---- */
+
+enum gpufree_criterion {
+        GPUFREE_BY_GPU,        /* "0", "0-3", "GPU-1a2b", "0000:18:00.0", "MIG-…", "all"; comma separated */
+        GPUFREE_BY_PID,        /* "21316,524" */
+        GPUFREE_BY_USER,       /* name, number or "me"; comma separated */
+        GPUFREE_BY_CONTAINER,  /* id, id prefix or name */
+        GPUFREE_BY_UNIT,       /* "vllm.service", "vllm" */
+        GPUFREE_BY_JOB,        /* "3385", "3385.0" */
+        GPUFREE_BY_SESSION,    /* login session: "3" */
+        GPUFREE_BY_MATCH,      /* POSIX extended regular expression, on the command line */
+        GPUFREE_BY_OLDER_THAN, /* "500ms", "10s", "2m", "8h", "3d" */
+        GPUFREE_BY_VENDOR,     /* "nvidia", "amd", … */
+        GPUFREE_ORPHANS,       /* flags: value NULL */
+        GPUFREE_STOPPED,
+        GPUFREE_ANY_OPEN,
+        GPUFREE_INCLUDE, /* lifts one protection: a PID, a comm, a unit */
+};
+
+int gpufree_selection_new(gpufree_selection **ret_selection);
+gpufree_selection *gpufree_selection_unref(gpufree_selection *selection);
+/* -EINVAL: *ret_error (may be NULL to ignore; freed with free()) is one line: what is wrong, what would be right. */
+int gpufree_selection_add(gpufree_selection *selection, enum gpufree_criterion criterion, const char *value,
+                          char **ret_error);
+
+/* ---- look: who holds what ---- */
+
+/*
+ * One look at the machine. `selection` may be NULL (everything). -ENODEV: a GPU was selected that is not there,
+ * -ECANCELED, -ENOENT (no /proc), -ENOMEM. A look that could not see everything succeeds and says so.
+ */
+int gpufree_look(gpufree *context, const gpufree_selection *selection, gpufree_snapshot **ret_snapshot);
+gpufree_snapshot *gpufree_snapshot_ref(gpufree_snapshot *snapshot);
+gpufree_snapshot *gpufree_snapshot_unref(gpufree_snapshot *snapshot);
+
+/* Could everything that was asked about be seen? */
+bool gpufree_snapshot_complete(const gpufree_snapshot *snapshot);
+/* Reasons for an incomplete look, one sentence each with what to do: index from 0, NULL after the last. */
+const char *gpufree_snapshot_gap(const gpufree_snapshot *snapshot, size_t index);
+enum gpufree_scan_method gpufree_snapshot_method(const gpufree_snapshot *snapshot);
+/* Why BPF was not used, or NULL. */
+const char *gpufree_snapshot_method_reason(const gpufree_snapshot *snapshot);
+uint64_t gpufree_snapshot_elapsed_us(const gpufree_snapshot *snapshot);
+uint64_t gpufree_snapshot_processes(const gpufree_snapshot *snapshot);
+/* Processes that should have been looked at and could not be. */
+uint64_t gpufree_snapshot_unreadable(const gpufree_snapshot *snapshot);
+/* What the driver library said, one sentence, when it could not be asked or failed; else NULL. */
+const char *gpufree_snapshot_driver_error(const gpufree_snapshot *snapshot);
+const char *gpufree_snapshot_driver_version(const gpufree_snapshot *snapshot);
+
+size_t gpufree_snapshot_gpu_count(const gpufree_snapshot *snapshot);
+const gpufree_gpu *gpufree_snapshot_gpu(const gpufree_snapshot *snapshot, size_t position);
+size_t gpufree_snapshot_device_count(const gpufree_snapshot *snapshot);
+const gpufree_device *gpufree_snapshot_device(const gpufree_snapshot *snapshot, size_t position);
+/* All holders found, selected or not, sorted by GPU, memory, PID. */
+size_t gpufree_snapshot_holder_count(const gpufree_snapshot *snapshot);
+const gpufree_holder *gpufree_snapshot_holder(const gpufree_snapshot *snapshot, size_t position);
+
+/* ---- a GPU ---- */
+
+int gpufree_gpu_index(const gpufree_gpu *gpu); /* as nvidia-smi counts; -1 unknown */
+int gpufree_gpu_minor(const gpufree_gpu *gpu); /* N of /dev/nvidiaN; -1 unknown */
+const char *gpufree_gpu_uuid(const gpufree_gpu *gpu);
+const char *gpufree_gpu_pci(const gpufree_gpu *gpu); /* "0000:18:00.0" */
+const char *gpufree_gpu_name(const gpufree_gpu *gpu);
+enum gpufree_vendor gpufree_gpu_vendor(const gpufree_gpu *gpu);
+bool gpufree_gpu_selected(const gpufree_gpu *gpu);
+uint64_t gpufree_gpu_memory_total(const gpufree_gpu *gpu);
+uint64_t gpufree_gpu_memory_used(const gpufree_gpu *gpu);      /* without reserved */
+uint64_t gpufree_gpu_memory_reserved(const gpufree_gpu *gpu);  /* by the driver */
+uint64_t gpufree_gpu_memory_accounted(const gpufree_gpu *gpu); /* sum of what holders are known to have */
+uint64_t gpufree_gpu_memory_unaccounted(const gpufree_gpu *gpu);
+/* Processes that hold it (context or memory); those that merely have it open. */
+size_t gpufree_gpu_holders(const gpufree_gpu *gpu);
+size_t gpufree_gpu_openers(const gpufree_gpu *gpu);
+/* What the driver said about this GPU alone, a sentence with the next step; NULL when all is well. */
+const char *gpufree_gpu_error(const gpufree_gpu *gpu);
+
+/* ---- a device node ---- */
+
+const char *gpufree_device_path(const gpufree_device *device);
+dev_t gpufree_device_rdev(const gpufree_device *device);
+bool gpufree_device_is_block(const gpufree_device *device);
+const char *gpufree_device_class(const gpufree_device *device); /* "nvidia-gpu", "nvidia-uvm", "drm-render", … */
+int gpufree_device_gpu(const gpufree_device *device);           /* position in the snapshot; -1 none in particular */
+
+/* ---- a holder ---- */
+
+pid_t gpufree_holder_pid(const gpufree_holder *holder);
+uint64_t gpufree_holder_start_ticks(const gpufree_holder *holder); /* clock ticks after boot: with the PID, who it is */
+const char *gpufree_holder_comm(const gpufree_holder *holder);
+/* Arguments joined by NUL bytes, *ret_length with the last NUL; NULL unknown; length 0: none (kernel, zombie leader).
+ */
+const char *gpufree_holder_cmdline(const gpufree_holder *holder, size_t *ret_length);
+uint32_t gpufree_holder_uid(const gpufree_holder *holder);
+const char *gpufree_holder_user(const gpufree_holder *holder);
+char gpufree_holder_state(const gpufree_holder *holder); /* R S D T t Z X I; '?' unknown */
+pid_t gpufree_holder_ppid(const gpufree_holder *holder);
+pid_t gpufree_holder_pidns_pid(const gpufree_holder *holder); /* PID inside its own namespace; 0 unknown */
+uint64_t gpufree_holder_age_ms(const gpufree_holder *holder);
+bool gpufree_holder_selected(const gpufree_holder *holder);
+/* NULL, or why it is never ended unless named, as part of a sentence: "fabric manager; NVLink jobs fail without it". */
+const char *gpufree_holder_protected(const gpufree_holder *holder);
+bool gpufree_holder_protection_absolute(const gpufree_holder *holder); /* cannot be lifted at all */
+
+/* Owners, outermost first. `kind`: "session", "unit", "user-unit", "container", "pod", "job", "vm", … `runtime`:
+ * "docker", … or NULL */
+size_t gpufree_holder_owner_count(const gpufree_holder *holder);
+int gpufree_holder_owner(const gpufree_holder *holder, size_t position, const char **ret_kind, const char **ret_runtime,
+                         const char **ret_id, const char **ret_name);
+/* One short text for a table, "lxc:129 (ml)", "vllm.service", "session 3 (tmux)"; NULL nothing known. */
+const char *gpufree_holder_owner_label(const gpufree_holder *holder);
+
+/* Devices it holds: position of the device in the snapshot (-1: a dma-buf), bits of gpufree_via, how many. */
+size_t gpufree_holder_device_count(const gpufree_holder *holder);
+int gpufree_holder_device(const gpufree_holder *holder, size_t position, int *ret_device, unsigned *ret_via,
+                          uint64_t *ret_count, uint64_t *ret_bytes);
+
+/* GPUs: memory it has there (GPUFREE_UNKNOWN), whether it holds it (context, memory) or merely has it open. */
+size_t gpufree_holder_gpu_count(const gpufree_holder *holder);
+int gpufree_holder_gpu(const gpufree_holder *holder, size_t position, int *ret_gpu, uint64_t *ret_memory,
+                       bool *ret_context);
+/* "zombie-leader", "stopped", "orphan", "inherited-from:511", "own-device-node", …; NULL after the last. */
+const char *gpufree_holder_note(const gpufree_holder *holder, size_t index);
+
+/* ---- plan and kill ---- */
+
+struct gpufree_ladder {
+        size_t size;         /* sizeof(struct gpufree_ladder) */
+        int signal;          /* the first one; SIGTERM */
+        bool force;          /* SIGKILL at once */
+        uint64_t grace_ms;   /* from the first signal to SIGKILL; 10,000 */
+        uint64_t timeout_ms; /* for the whole; 60,000 */
+        uint64_t settle_ms;  /* how long memory may take to come back; 5,000 */
+};
+#define GPUFREE_LADDER_INIT                                                                                            \
+        {                                                                                                              \
+                sizeof(struct gpufree_ladder), 15, false, 10000, 60000, 5000                                           \
+        }
+
+/* The selected holders of the snapshot, sorted into to be ended and left alone. Keeps the snapshot alive. */
+int gpufree_plan_new(gpufree *context, gpufree_snapshot *snapshot, gpufree_plan **ret_plan);
+gpufree_plan *gpufree_plan_unref(gpufree_plan *plan);
+size_t gpufree_plan_target_count(const gpufree_plan *plan);
+const gpufree_holder *gpufree_plan_target(const gpufree_plan *plan, size_t position);
+/* Selected, but protected: left alone. */
+size_t gpufree_plan_spared_count(const gpufree_plan *plan);
+const gpufree_holder *gpufree_plan_spared(const gpufree_plan *plan, size_t position);
+/* Memory that would come back on the GPU at `gpu` (position in the snapshot); GPUFREE_UNKNOWN. */
+uint64_t gpufree_plan_memory(const gpufree_plan *plan, size_t gpu);
+
+/*
+ * Carries the plan out: pin, check, signal, wait, rescan until quiet, verify memory. Only processes of the plan, and
+ * what they forked or what replaced them since, are signalled. Fails only where nothing could be begun; what happened
+ * is in the report.
+ */
+int gpufree_kill(gpufree *context, const gpufree_selection *selection, const gpufree_plan *plan,
+                 const struct gpufree_ladder *ladder, gpufree_report **ret_report);
+/* Blocks until the selected GPUs are free. timeout_ms GPUFREE_UNKNOWN: for ever. */
+int gpufree_wait(gpufree *context, const gpufree_selection *selection, uint64_t timeout_ms, uint64_t settle_ms,
+                 gpufree_report **ret_report);
+/* Are the selected GPUs free? Judges the snapshot, signals nothing. */
+int gpufree_check(gpufree *context, gpufree_snapshot *snapshot, gpufree_report **ret_report);
+
+gpufree_report *gpufree_report_unref(gpufree_report *report);
+enum gpufree_outcome gpufree_report_outcome(const gpufree_report *report);
+/* What is, on what evidence, what to do next: sentences, NULL after the last. */
+const char *gpufree_report_sentence(const gpufree_report *report, size_t index);
+uint64_t gpufree_report_elapsed_ms(const gpufree_report *report);
+/* The last look that the report rests on. */
+const gpufree_snapshot *gpufree_report_snapshot(const gpufree_report *report);
+
+enum gpufree_fate {
+        GPUFREE_FATE_ENDED_BY_SIGNAL, /* by the ladder's first signal */
+        GPUFREE_FATE_KILLED,          /* by SIGKILL */
+        GPUFREE_FATE_ALREADY_GONE,
+        GPUFREE_FATE_LET_GO,  /* lives, but no longer holds */
+        GPUFREE_FATE_REFUSED, /* protected, or no permission */
+        GPUFREE_FATE_SURVIVED,
+        GPUFREE_FATE_NOT_IN_PLAN, /* came later, is no kin of what was shown: not signalled */
+};
+const char *gpufree_fate_name(
+        enum gpufree_fate fate); /* "ended", "killed", "already-gone", "let-go", "refused", "survived", "not-in-plan" */
+size_t gpufree_report_fate_count(const gpufree_report *report);
+int gpufree_report_fate(const gpufree_report *report, size_t position, const gpufree_holder **ret_holder,
+                        enum gpufree_fate *ret_fate, uint64_t *ret_elapsed_ms, const char **ret_detail);
+/* Per GPU judged: position in the report's snapshot, memory used before and after, how long it took, verified or not.
+ */
+size_t gpufree_report_gpu_count(const gpufree_report *report);
+int gpufree_report_gpu(const gpufree_report *report, size_t position, const gpufree_gpu **ret_gpu,
+                       uint64_t *ret_used_before, uint64_t *ret_used_after, uint64_t *ret_elapsed_ms,
+                       bool *ret_verified, const char **ret_sentence);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

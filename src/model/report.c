@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/report.h"
+
+int gf_report_new(struct gpufree_snapshot *snapshot, struct gpufree_report **ret_report)
+{
+        struct gpufree_report *report = calloc(1, sizeof(*report));
+
+        if (!report)
+                return -ENOMEM;
+        report->snapshot = gpufree_snapshot_ref(snapshot);
+        *ret_report = report;
+        return 0;
+}
+
+void gf_report_set_snapshot(struct gpufree_report *report, struct gpufree_snapshot *snapshot)
+{
+        gpufree_snapshot_ref(snapshot);
+        gpufree_snapshot_unref(report->snapshot);
+        report->snapshot = snapshot;
+}
+
+gpufree_report *gpufree_report_unref(gpufree_report *report)
+{
+        if (!report)
+                return NULL;
+        gf_strv_done(&report->sentences);
+        for (size_t i = 0; i < report->fates.n; i++) {
+                gpufree_snapshot_unref(report->fates.v[i].snapshot);
+                free(report->fates.v[i].detail);
+        }
+        gf_vec_done(&report->fates);
+        for (size_t i = 0; i < report->gpus.n; i++)
+                free(report->gpus.v[i].sentence);
+        gf_vec_done(&report->gpus);
+        gpufree_snapshot_unref(report->snapshot);
+        free(report);
+        return NULL;
+}
+
+gpufree_plan *gpufree_plan_unref(gpufree_plan *plan)
+{
+        if (!plan)
+                return NULL;
+        gf_vec_done(&plan->targets);
+        gf_vec_done(&plan->spared);
+        gpufree_snapshot_unref(plan->snapshot);
+        free(plan);
+        return NULL;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "model/holder.h"
+
+/* What a kill would do. Targets and spared point into the snapshot, which the plan keeps alive. */
+struct gpufree_plan {
+        struct gpufree_snapshot *snapshot;
+        GF_VEC(const struct gpufree_holder *) targets;
+        GF_VEC(const struct gpufree_holder *) spared;
+};
+
+struct gf_fate_entry {
+        struct gpufree_snapshot *snapshot; /* keeps `holder` alive; a reference */
+        const struct gpufree_holder *holder;
+        enum gpufree_fate fate;
+        uint64_t elapsed_ms; /* from its first signal */
+        int error;
+        char *detail; /* a sentence or NULL */
+};
+
+struct gf_gpu_verdict {
+        int gpu; /* position in the report's snapshot */
+        uint64_t used_before, used_after, elapsed_ms;
+        bool verified;
+        char *sentence;
+};
+
+struct gpufree_report {
+        enum gpufree_outcome outcome;
+        gf_strv sentences;
+        uint64_t elapsed_ms;
+        struct gpufree_snapshot *snapshot; /* a reference */
+        GF_VEC(struct gf_fate_entry) fates;
+        GF_VEC(struct gf_gpu_verdict) gpus;
+};
+int gf_report_new(struct gpufree_snapshot *snapshot, struct gpufree_report **ret_report);
+void gf_report_set_snapshot(struct gpufree_report *report, struct gpufree_snapshot *snapshot);
+GF_DEFINE_CLEANUP(gpufree_report *, gpufree_report_unref)
+GF_DEFINE_CLEANUP(gpufree_plan *, gpufree_plan_unref)
+#define _cleanup_report_ _cleanup_(gpufree_report_unrefp)
+#define _cleanup_plan_ _cleanup_(gpufree_plan_unrefp)
