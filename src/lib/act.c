@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* The public calls that do something: each is the pipeline and one of the rooms after it. */
+#include <string.h>
+
+#include "end/end.h"
+#include "lib/context.h"
+#include "pipeline.h"
+#include "verify/verify.h"
+
+int gpufree_look(gpufree *context, const gpufree_selection *selection, gpufree_snapshot **ret_snapshot)
+{
+        return gf_look(context, selection, ret_snapshot);
+}
+
+int gpufree_plan_new(gpufree *context, gpufree_snapshot *snapshot, gpufree_plan **ret_plan)
+{
+        int r = gf_plan_make(snapshot, ret_plan);
+
+        return r < 0 ? gf_fail(&context->env, r, "making the plan: %s", strerror(-r)) : r;
+}
+
+/* Every failure leaves a sentence; the rooms below say more where they know more. */
+static int explain_failure(struct gpufree *context, int r, const char *what)
+{
+        if (r == -ECANCELED)
+                return gf_fail(&context->env, r, "interrupted");
+        if (r == -ENOMEM)
+                return gf_fail(&context->env, r, "out of memory");
+        if (r < 0 && !context->env.error)
+                return gf_fail(&context->env, r, "%s: %s", what, strerror(-r));
+        return r;
+}
+
+/* A caller built against an older header has a shorter ladder: what it lacks keeps its default. */
+static int ladder_read(struct gpufree *context, const struct gpufree_ladder *ladder, struct gpufree_ladder *ret_ladder)
+{
+        struct gpufree_ladder whole = GPUFREE_LADDER_INIT;
+
+        if (ladder) {
+                if (ladder->size < sizeof(ladder->size) || ladder->size > sizeof(whole))
+                        return gf_fail(&context->env, -EINVAL, "the ladder has a size of %zu bytes, not %zu",
+                                       ladder->size, sizeof(whole));
+                memcpy(&whole, ladder, ladder->size);
+        }
+        *ret_ladder = whole;
+        return 0;
+}
+
+int gpufree_kill(gpufree *context, const gpufree_selection *selection, const gpufree_plan *plan,
+                 const struct gpufree_ladder *ladder, gpufree_report **ret_report)
+{
+        struct gf_sight sight = { .context = context, .selection = selection, .first = plan->snapshot };
+        struct gf_eyes eyes = gf_eyes_of(&sight);
+        struct gpufree_ladder whole;
+        int r;
+
+        r = ladder_read(context, ladder, &whole);
+        if (r < 0)
+                return r;
+        return explain_failure(context, gf_execute(&context->env, &eyes, plan, &whole, ret_report), "kill");
+}
+
+int gpufree_wait(gpufree *context, const gpufree_selection *selection, uint64_t timeout_ms, uint64_t settle_ms,
+                 gpufree_report **ret_report)
+{
+        struct gf_sight sight = { .context = context, .selection = selection };
+        struct gf_eyes eyes = gf_eyes_of(&sight);
+
+        return explain_failure(context, gf_wait_free(&context->env, &eyes, timeout_ms, settle_ms, ret_report), "wait");
+}
+
+int gpufree_check(gpufree *context, gpufree_snapshot *snapshot, gpufree_report **ret_report)
+{
+        _cleanup_report_ struct gpufree_report *report = NULL;
+        int r;
+
+        r = gf_report_new(snapshot, &report);
+        if (r >= 0)
+                r = gf_judge(snapshot, report);
+        if (r < 0)
+                return explain_failure(context, r, "check");
+        *ret_report = TAKE(report);
+        return 0;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The stages, in order:
+ *
+ *     devices → scan (who holds them) → attribute (GPU memory, owner) → select (filters, protection)
+ *
+ * and, over them, plan → end → verify → report (lib/act.c).
+ */
+#include "pipeline.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gpu/attribute.h"
+#include "gpu/inventory.h"
+#include "owner/owner.h"
+#include "scan/gaps.h"
+#include "scan/merge.h"
+#include "scan/scan.h"
+#include "scan/wanted.h"
+#include "sys/clock.h"
+
+/* How often the driver is asked again because a PID that it lists had just ended. */
+#define REPORT_ROUNDS 3
+
+/* 1. The driver's child starts to initialise while everything else goes on. */
+static int start_driver(struct gpufree *context)
+{
+        if (context->nvml)
+                return 0;
+        return gf_nvml_start(&context->env, &context->nvml);
+}
+
+/* 2. and 3. Devices, and who holds them. */
+static int scan_devices(struct gpufree *context, struct gpufree_snapshot *snapshot)
+{
+        _cleanup_(gf_wanted_set_done) struct gf_wanted_set wanted = { 0 };
+        struct gf_ident child = gf_nvml_child(context->nvml);
+        int r;
+
+        r = gf_wanted_make(&snapshot->inventory, context->env.paths.n > 0, &wanted);
+        if (r < 0)
+                return r;
+        gf_wanted_skip(&wanted, getpid());
+        if (child.pid > 0)
+                gf_wanted_skip(&wanted, child.pid);
+        return gf_scan_run(&context->env, &wanted.wanted, &snapshot->scan);
+}
+
+static bool has_hit(const struct gf_scan *scan, pid_t pid)
+{
+        for (size_t i = 0; i < scan->hits.n; i++)
+                if (scan->hits.v[i].id.pid == pid)
+                        return true;
+        return false;
+}
+
+static bool is_refused(const struct gf_scan *scan, pid_t pid)
+{
+        for (size_t i = 0; i < scan->refused.n; i++)
+                if (scan->refused.v[i].pid == pid)
+                        return true;
+        return false;
+}
+
+static bool pid_runs(const struct gf_env *env, pid_t pid)
+{
+        _cleanup_free_ char *path = gf_asprintf("%s/%d", env->proc_root, pid);
+
+        return path && access(path, F_OK) == 0;
+}
+
+/* Takes over what a second, smaller scan found. */
+static int add_hits(struct gf_scan *scan, struct gf_scan *more)
+{
+        for (size_t i = 0; i < more->hits.n; i++) {
+                struct gf_hit *hit = gf_vec_add(&scan->hits);
+
+                if (!hit)
+                        return -ENOMEM;
+                *hit = more->hits.v[i];
+        }
+        for (size_t i = 0; i < more->refused.n; i++) {
+                struct gf_refused *refused = gf_vec_add(&scan->refused);
+
+                if (!refused)
+                        return -ENOMEM;
+                *refused = more->refused.v[i];
+        }
+        return 0;
+}
+
+/* A process that began to hold a GPU while the scan ran is listed by the driver and in no hit: look at it alone. */
+static int scan_latecomers(struct gpufree *context, struct gpufree_snapshot *snapshot, const gf_pidv *pids)
+{
+        _cleanup_(gf_wanted_set_done) struct gf_wanted_set wanted = { 0 };
+        _cleanup_(gf_scan_done) struct gf_scan more = { 0 };
+        int r;
+
+        if (pids->n == 0)
+                return 0;
+        r = gf_wanted_make(&snapshot->inventory, context->env.paths.n > 0, &wanted);
+        if (r < 0)
+                return r;
+        wanted.wanted.only = pids->v;
+        wanted.wanted.n_only = pids->n;
+        r = gf_scan_proc(&context->env, &wanted.wanted, &more);
+        if (r < 0)
+                return r;
+        r = add_hits(&snapshot->scan, &more);
+        if (r < 0)
+                return r;
+        gf_scan_sort(&snapshot->scan);
+        return 0;
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+        pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+        return (x > y) - (x < y);
+}
+
+/* Which listed PIDs did the scan not show? Those that run go to `late`; were there any that do not run? */
+static int sort_listed(struct gpufree *context, const struct gpufree_snapshot *snapshot, gf_pidv *late, bool *ret_ended)
+{
+        bool ended = false;
+
+        for (size_t i = 0; i < snapshot->driver.gpus.n; i++)
+                for (size_t k = 0; k < snapshot->driver.gpus.v[i].processes.n; k++) {
+                        pid_t pid = snapshot->driver.gpus.v[i].processes.v[k].pid;
+                        pid_t *slot;
+
+                        if (has_hit(&snapshot->scan, pid) || is_refused(&snapshot->scan, pid))
+                                continue;
+                        if (!pid_runs(&context->env, pid)) {
+                                ended = true;
+                                continue;
+                        }
+                        slot = gf_vec_add(late);
+                        if (!slot)
+                                return -ENOMEM;
+                        *slot = pid;
+                }
+        if (late->n > 1)
+                qsort(late->v, late->n, sizeof(*late->v), compare_pids);
+        *ret_ended = ended;
+        return 0;
+}
+
+/*
+ * The driver's lists are asked for after the scan. A PID that is listed and does not run either ended a moment ago, or
+ * something keeps its memory. Only a PID that did not run *before* the driver was asked is really dead: so the driver
+ * is asked again when there is one, and a process that just ended never makes heirs of its neighbours.
+ */
+static int ask_driver(struct gpufree *context, struct gpufree_snapshot *snapshot)
+{
+        for (int round = 0; round < REPORT_ROUNDS; round++) {
+                _cleanup_(gf_pidv_done) gf_pidv late = { 0 };
+                bool ended;
+                int r;
+
+                gf_driver_report_done(&snapshot->driver);
+                r = gf_nvml_ask(context->nvml, GF_NVML_ALL);
+                if (r < 0 && r != -EPIPE)
+                        return r;
+                r = gf_nvml_answer(context->nvml, &snapshot->driver);
+                if (r < 0)
+                        return r;
+                r = sort_listed(context, snapshot, &late, &ended);
+                if (r < 0)
+                        return r;
+                r = scan_latecomers(context, snapshot, &late);
+                if (r < 0)
+                        return r;
+                if (!ended || round > 0)
+                        break;
+        }
+        return 0;
+}
+
+/* A node that was not there when the scan began: nobody looked for its number. */
+static bool has_new_device(const struct gf_inventory *before, const struct gf_inventory *after)
+{
+        for (size_t i = 0; i < after->devices.n; i++)
+                if (!gf_inventory_find(before, after->devices.v[i].rdev, after->devices.v[i].block))
+                        return true;
+        return false;
+}
+
+/* The inventory again, now with what the driver said. */
+static int place_devices(struct gpufree *context, struct gpufree_snapshot *snapshot)
+{
+        struct gf_inventory placed = { 0 };
+        bool again;
+        int r;
+
+        r = gf_inventory_read(&context->env, &snapshot->driver, NULL, &placed);
+        if (r < 0)
+                return r;
+        again = has_new_device(&snapshot->inventory, &placed);
+        gf_inventory_done(&snapshot->inventory);
+        snapshot->inventory = placed;
+        if (!again)
+                return 0;
+        gf_scan_done(&snapshot->scan);
+        return scan_devices(context, snapshot);
+}
+
+/* 5. What /proc and the runtimes say about each holder. One that has ended since is dropped. */
+static int describe_holders(struct gpufree *context, struct gpufree_snapshot *snapshot)
+{
+        size_t kept = 0;
+
+        for (size_t i = 0; i < snapshot->holders.n; i++) {
+                struct gpufree_holder *holder = &snapshot->holders.v[i];
+                int r = gf_facts_read(&context->env, &holder->id, &holder->facts);
+
+                if (r == -ESRCH) {
+                        gf_holder_done(holder);
+                        continue;
+                }
+                if (r >= 0)
+                        r = gf_owner_read(&context->env, holder);
+                if (kept != i)
+                        snapshot->holders.v[kept] = *holder;
+                kept++;
+                if (r < 0) {
+                        /* The rest is still owned by the vector: close the gap that dropping left. */
+                        for (size_t k = i + 1; k < snapshot->holders.n; k++)
+                                snapshot->holders.v[kept++] = snapshot->holders.v[k];
+                        snapshot->holders.n = kept;
+                        return r;
+                }
+        }
+        snapshot->holders.n = kept;
+        return 0;
+}
+
+static int look_stages(struct gpufree *context, const struct gpufree_selection *selection,
+                       struct gpufree_snapshot *snapshot)
+{
+        _cleanup_(gf_self_done) struct gf_self self = { 0 };
+        struct gf_env *env = &context->env;
+        int r;
+
+        r = start_driver(context);
+        if (r < 0)
+                return gf_fail(env, r, "starting the driver's child: %s", strerror(-r));
+        r = gf_inventory_read(env, NULL, &snapshot->gaps, &snapshot->inventory);
+        if (r < 0)
+                return r;
+        r = scan_devices(context, snapshot);
+        if (r < 0)
+                return r;
+        r = ask_driver(context, snapshot);
+        if (r < 0)
+                return r;
+        r = place_devices(context, snapshot);
+        if (r < 0)
+                return r;
+        r = gf_merge_hits(snapshot);
+        if (r < 0)
+                return r;
+        snapshot->boot_ticks = gf_boottime_ticks();
+        r = describe_holders(context, snapshot);
+        if (r < 0)
+                return r;
+        r = gf_attribute(snapshot);
+        if (r < 0)
+                return r;
+        r = gf_self_read(env, &self);
+        if (r < 0)
+                return r;
+        r = gf_select_gpus(env, selection, snapshot);
+        if (r < 0)
+                return r;
+        r = gf_select_holders(selection, &self, snapshot);
+        if (r < 0)
+                return r;
+        return gf_gaps_find(env, selection, snapshot);
+}
+
+int gf_look(struct gpufree *context, const struct gpufree_selection *selection, struct gpufree_snapshot **ret_snapshot)
+{
+        _cleanup_snapshot_ struct gpufree_snapshot *snapshot = calloc(1, sizeof(*snapshot));
+        uint64_t begin = gf_now_us();
+        int r;
+
+        if (!snapshot)
+                return gf_fail(&context->env, -ENOMEM, "out of memory");
+        snapshot->refs = 1;
+        r = look_stages(context, selection, snapshot);
+        if (r == -ENOMEM)
+                return gf_fail(&context->env, r, "out of memory");
+        if (r == -ECANCELED)
+                return gf_fail(&context->env, r, "interrupted");
+        if (r < 0)
+                return r;
+        snapshot->elapsed_us = gf_now_us() - begin;
+        *ret_snapshot = TAKE(snapshot);
+        return 0;
+}
+
+static int eye_look(void *userdata, struct gpufree_snapshot **ret_snapshot)
+{
+        struct gf_sight *sight = userdata;
+
+        return gf_look(sight->context, sight->selection, ret_snapshot);
+}
+
+/* /proc does not show what waits in a socket's queue; a holder found that way needs the same scan again. */
+static bool needs_deep_look(const struct gpufree_holder *holder)
+{
+        for (size_t i = 0; i < holder->devices.n; i++)
+                if (holder->devices.v[i].via & (GPUFREE_VIA_SCM | GPUFREE_VIA_IO_URING))
+                        return true;
+        return false;
+}
+
+static int eye_still_holds(void *userdata, const struct gpufree_holder *holder)
+{
+        _cleanup_(gf_wanted_set_done) struct gf_wanted_set wanted = { 0 };
+        _cleanup_(gf_scan_done) struct gf_scan scan = { 0 };
+        struct gf_sight *sight = userdata;
+        struct gf_env *env = &sight->context->env;
+        int r;
+
+        if (!sight->first)
+                return 1;
+        r = gf_wanted_make(&sight->first->inventory, env->paths.n > 0, &wanted);
+        if (r < 0)
+                return r;
+        wanted.wanted.only = &holder->id.pid;
+        wanted.wanted.n_only = 1;
+        r = needs_deep_look(holder) ? gf_scan_run(env, &wanted.wanted, &scan)
+                                    : gf_scan_proc(env, &wanted.wanted, &scan);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < scan.hits.n; i++)
+                if (gf_ident_equal(&scan.hits.v[i].id, &holder->id))
+                        return 1;
+        if (scan.refused.n > 0)
+                return -scan.refused.v[0].error;
+        return pid_runs(env, holder->id.pid) ? 0 : -ESRCH;
+}
+
+static int eye_memory(void *userdata, struct gf_driver_report *ret_report)
+{
+        struct gf_sight *sight = userdata;
+        int r;
+
+        r = gf_nvml_ask(sight->context->nvml, GF_NVML_MEMORY);
+        if (r < 0 && r != -EPIPE)
+                return r;
+        return gf_nvml_answer(sight->context->nvml, ret_report);
+}
+
+struct gf_eyes gf_eyes_of(struct gf_sight *sight)
+{
+        return (struct gf_eyes){
+                .look = eye_look,
+                .still_holds = eye_still_holds,
+                .memory = eye_memory,
+                .userdata = sight,
+                .on_event = sight->context->on_event,
+                .event_userdata = sight->context->event_userdata,
+        };
+}
