@@ -15,7 +15,7 @@
 #include "gpu/attribute.h"
 #include "gpu/inventory.h"
 #include "owner/owner.h"
-#include "scan/gaps.h"
+#include "gaps.h"
 #include "scan/merge.h"
 #include "scan/scan.h"
 #include "scan/wanted.h"
