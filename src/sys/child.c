@@ -87,7 +87,8 @@ __attribute__((noreturn)) static void child_run(gf_child_main child_main, void *
                 _exit(127);
         (void)setrlimit(RLIMIT_CORE, &no_core); /* a crash of the driver's library is reported, not dumped */
         child_signals();
-        /* The parent may have died before the death signal was set: it is another one then (0: another PID namespace). */
+        /* The parent may have died before the death signal was set: it is another one then (0: another PID namespace).
+         */
         if (getppid() != parent && getppid() != 0)
                 _exit(127);
         /* Until the parent has its pidfd, this child must not end: its PID could be somebody else's by then. */
@@ -247,16 +248,20 @@ static bool ended_within(int pidfd, uint64_t ms)
 
 void gf_child_stop(struct gf_child *child)
 {
-        siginfo_t info;
+        siginfo_t info = { 0 };
+        int r = -1;
 
         if (child->pidfd >= 0)
                 (void)syscall(SYS_pidfd_send_signal, child->pidfd, SIGKILL, NULL, 0U);
         child->socket = gf_close(child->socket);
         if (child->pidfd >= 0 && ended_within(child->pidfd, REAP_MS))
-                (void)waitid(P_PIDFD, (id_t)child->pidfd, &info, WEXITED | WNOHANG);
+                r = waitid(P_PIDFD, (id_t)child->pidfd, &info, WEXITED | WNOHANG);
         else if (child->pidfd < 0 && child->pid > 0)
-                (void)waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG);
+                r = waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG);
+        /* ECHILD: reaped by somebody else, as where SIGCHLD is ignored. */
+        if ((r == 0 && info.si_pid > 0) || (r < 0 && errno == ECHILD)) {
+                child->pid = 0;
+                child->start_ticks = 0;
+        }
         child->pidfd = gf_close(child->pidfd);
-        child->pid = 0;
-        child->start_ticks = 0;
 }
