@@ -3,6 +3,7 @@
 
 #include "model/driver.h"
 #include "model/env.h"
+#include "model/ident.h"
 #include "sys/child.h"
 
 /*
@@ -14,7 +15,10 @@ struct gf_nvml;
 /* Starts the child; it begins to initialise at once, in parallel with what the caller does next. */
 int gf_nvml_start(struct gf_env *env, struct gf_nvml **ret_nvml);
 struct gf_nvml *gf_nvml_stop(struct gf_nvml *nvml); /* NULL-safe, returns NULL */
-/* The child, so that a scan can pass it over; pid 0 none. */
+/*
+ * The child, so that a scan can pass it over; pid 0 none. One that is stuck in the driver after a time-out is still
+ * there, and still named here.
+ */
 struct gf_ident gf_nvml_child(const struct gf_nvml *nvml);
 
 enum gf_nvml_question {
@@ -24,9 +28,10 @@ enum gf_nvml_question {
 /* Sends a question; the answer is fetched later with gf_nvml_answer(). */
 int gf_nvml_ask(struct gf_nvml *nvml, enum gf_nvml_question question);
 /*
- * Fetches the answer. 0 also when the library is missing or failed: the report says so in words. -ECANCELED, -ENOMEM.
- * After a time-out the child is gone; the next question starts another only if `nvml` was told to (it is not: the
- * report says that the driver did not answer, and stays so).
+ * Fetches the answer to the last question. The deadline is for each GPU's part of it: without persistence the driver
+ * wakes them one by one, for seconds each. 0 also when the library is missing or failed: the report says so in words.
+ * -ECANCELED, -ENOMEM. After a time-out the child is gone; the next question starts another only if `nvml` was told to
+ * (it is not: the report says that the driver did not answer, and stays so).
  */
 int gf_nvml_answer(struct gf_nvml *nvml, struct gf_driver_report *ret_report);
 

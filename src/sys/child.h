@@ -30,6 +30,8 @@ int gf_child_send(struct gf_child *child, const void *data, size_t length);
  * -ETIMEDOUT, -ECANCELED (cancel_fd readable; -1 none), -EMSGSIZE, -errno.
  */
 ssize_t gf_child_receive(struct gf_child *child, void *data, size_t size, uint64_t deadline, int cancel_fd);
-/* Ends it (SIGKILL through the pidfd), reaps it when that takes no waiting beyond a moment. Safe on a zeroed child with
- * fds -1. */
+/*
+ * Ends it (SIGKILL through the pidfd), reaps it when that takes no waiting beyond a moment: `pid` is 0 then; of a child
+ * that is stuck in the kernel it stays. Safe on a zeroed child with fds -1, and twice.
+ */
 void gf_child_stop(struct gf_child *child);

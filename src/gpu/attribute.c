@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+#include "gpu/attribute.h"
+
+#include <errno.h>
+
+#include "gpu/attribute_view.h"
+
+uint64_t gf_add_memory(uint64_t a, uint64_t b)
+{
+        uint64_t sum;
+
+        if (a == GPUFREE_UNKNOWN || b == GPUFREE_UNKNOWN || __builtin_add_overflow(a, b, &sum))
+                return GPUFREE_UNKNOWN;
+        return sum;
+}
+
+void gf_view_account(struct gf_view *view, uint64_t bytes)
+{
+        uint64_t sum = gf_add_memory(view->accounted, bytes);
+
+        if (sum == GPUFREE_UNKNOWN)
+                view->unknown_figure = true;
+        else
+                view->accounted = sum;
+}
+
+uint64_t gf_view_left(const struct gf_attribution *a, size_t gpu)
+{
+        const struct gf_view *view = &a->views[gpu];
+        uint64_t used = a->snapshot->inventory.gpus.v[gpu].memory.used;
+
+        if (view->silent || view->unknown_figure || used == GPUFREE_UNKNOWN)
+                return GPUFREE_UNKNOWN;
+        return used > view->accounted ? used - view->accounted : 0;
+}
+
+struct gf_gpu_use *gf_use_find(struct gpufree_holder *holder, size_t gpu)
+{
+        for (size_t i = 0; i < holder->gpus.n; i++)
+                if (holder->gpus.v[i].gpu == (int)gpu)
+                        return &holder->gpus.v[i];
+        return NULL;
+}
+
+struct gf_gpu_use *gf_use_get(struct gpufree_holder *holder, size_t gpu)
+{
+        struct gf_gpu_use *use = gf_use_find(holder, gpu);
+
+        if (use)
+                return use;
+        use = gf_vec_add(&holder->gpus);
+        if (use)
+                *use = (struct gf_gpu_use){ .gpu = (int)gpu, .memory = GPUFREE_UNKNOWN };
+        return use;
+}
+
+bool gf_listed_anywhere(const struct gpufree_holder *holder)
+{
+        for (size_t i = 0; i < holder->gpus.n; i++)
+                if (holder->gpus.v[i].listed)
+                        return true;
+        return false;
+}
+
+static const struct gpufree_device *device_of(const struct gf_attribution *a, const struct gf_device_use *use)
+{
+        if (use->device < 0 || (size_t)use->device >= a->snapshot->inventory.devices.n)
+                return NULL;
+        return &a->snapshot->inventory.devices.v[use->device];
+}
+
+bool gf_has_class(const struct gf_attribution *a, const struct gpufree_holder *holder, enum gf_class cls)
+{
+        for (size_t i = 0; i < holder->devices.n; i++) {
+                const struct gpufree_device *device = device_of(a, &holder->devices.v[i]);
+
+                if (device && device->cls == cls)
+                        return true;
+        }
+        return false;
+}
+
+bool gf_has_node(const struct gf_attribution *a, const struct gpufree_holder *holder, size_t gpu)
+{
+        for (size_t i = 0; i < holder->devices.n; i++) {
+                const struct gpufree_device *device = device_of(a, &holder->devices.v[i]);
+
+                if (device && device->gpu == (int)gpu)
+                        return true;
+        }
+        return false;
+}
+
+uint64_t gf_node_count(const struct gf_attribution *a, const struct gpufree_holder *holder, size_t gpu)
+{
+        uint64_t count = 0;
+
+        for (size_t i = 0; i < holder->devices.n; i++) {
+                const struct gf_device_use *use = &holder->devices.v[i];
+                const struct gpufree_device *device = device_of(a, use);
+
+                if (device && device->gpu == (int)gpu && device->cls == GF_CLASS_NVIDIA_GPU)
+                        count += use->fds + use->maps;
+        }
+        return count;
+}
+
+bool gf_uses_uvm(const struct gf_attribution *a, const struct gpufree_holder *holder)
+{
+        return !a->uvm_visible || gf_has_class(a, holder, GF_CLASS_NVIDIA_UVM);
+}
+
+static const struct gf_driver_gpu *report_of(const struct gf_driver_report *report, const struct gpufree_gpu *gpu)
+{
+        for (size_t i = 0; i < report->gpus.n; i++) {
+                const struct gf_driver_gpu *entry = &report->gpus.v[i];
+
+                if (gpu->index >= 0 && entry->index >= 0) {
+                        if (gpu->index == entry->index)
+                                return entry;
+                } else if ((gpu->uuid && gf_streq(gpu->uuid, entry->uuid)) ||
+                           (gpu->pci && gf_streq(gpu->pci, entry->pci)))
+                        return entry;
+        }
+        return NULL;
+}
+
+static void prepare(struct gf_attribution *a)
+{
+        struct gpufree_snapshot *snapshot = a->snapshot;
+        struct gf_inventory *inventory = &snapshot->inventory;
+
+        snapshot->dead.n = 0;
+        for (size_t i = 0; i < snapshot->holders.n; i++)
+                snapshot->holders.v[i].gpus.n = 0;
+        for (size_t i = 0; i < inventory->devices.n; i++) {
+                const struct gpufree_device *device = &inventory->devices.v[i];
+
+                if (device->cls == GF_CLASS_NVIDIA_UVM)
+                        a->uvm_visible = true;
+                /* Whoever uses an NVIDIA GPU has its node open; where one node is all GPUs', that one. */
+                if (device->gpu >= 0 && (device->cls == GF_CLASS_NVIDIA_GPU || device->cls == GF_CLASS_JETSON ||
+                                         device->cls == GF_CLASS_WSL))
+                        a->views[device->gpu].visible = true;
+        }
+        a->all_lists_ok = true;
+        for (size_t i = 0; i < inventory->gpus.n; i++) {
+                struct gpufree_gpu *gpu = &inventory->gpus.v[i];
+                struct gf_view *view = &a->views[i];
+
+                gpu->holders = gpu->openers = gpu->listed = 0;
+                gpu->lists_complete = false;
+                if (gpu->vendor == GPUFREE_VENDOR_NVIDIA) {
+                        a->nvidia_gpus++;
+                        view->driver = report_of(&snapshot->driver, gpu);
+                }
+                gpu->lists_complete = view->driver && view->driver->lists_ok;
+                view->silent = !gpu->lists_complete;
+                if (gpu->vendor == GPUFREE_VENDOR_NVIDIA && view->silent)
+                        a->all_lists_ok = false;
+        }
+}
+
+/* Every holder that has something of this GPU open and is not known to do more with it. */
+static int note_openers(struct gf_attribution *a, size_t gpu)
+{
+        for (size_t i = 0; i < a->snapshot->holders.n; i++) {
+                struct gpufree_holder *holder = &a->snapshot->holders.v[i];
+
+                if (gf_has_node(a, holder, gpu) && !gf_use_get(holder, gpu))
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/*
+ * How well a mere opener explains memory that nothing else does: 0 not at all. One that the driver lists on another GPU
+ * has its explanation there, and a data worker in its parent, unless it has as much open as only a user has.
+ */
+static unsigned rank_opener(const struct gf_attribution *a, const struct gpufree_holder *holder, size_t gpu)
+{
+        bool strong = gf_node_count(a, holder, gpu) >= GF_STRONG;
+
+        if (gf_node_count(a, holder, gpu) == 0 || !gf_uses_uvm(a, holder))
+                return 0;
+        if (gf_listed_anywhere(holder) || gf_parent_listed(a, holder, gpu))
+                return strong ? 1 : 0;
+        return strong ? 3 : 2;
+}
+
+/* The lists are known and do not explain the memory: the openers that explain it best hold it. */
+static void promote_unlisted(struct gf_attribution *a, size_t gpu)
+{
+        uint64_t left = gf_view_left(a, gpu);
+        unsigned best = 0;
+
+        if (left == GPUFREE_UNKNOWN || left <= GF_NOISE || a->views[gpu].explained)
+                return;
+        for (size_t pass = 0; pass < 2; pass++)
+                for (size_t i = 0; i < a->snapshot->holders.n; i++) {
+                        struct gpufree_holder *holder = &a->snapshot->holders.v[i];
+                        struct gf_gpu_use *use = gf_use_find(holder, gpu);
+                        unsigned rank = use && !use->context ? rank_opener(a, holder, gpu) : 0;
+
+                        if (pass == 0)
+                                best = rank > best ? rank : best;
+                        else if (rank > 0 && rank == best)
+                                use->context = true;
+                }
+}
+
+/* The driver says nothing reliable: what a process has open decides; where that tells nothing, everybody counts. */
+static void promote_by_evidence(struct gf_attribution *a, size_t gpu)
+{
+        bool nvidia = a->snapshot->inventory.gpus.v[gpu].vendor == GPUFREE_VENDOR_NVIDIA, any = false;
+
+        for (size_t i = 0; i < a->snapshot->holders.n; i++) {
+                struct gpufree_holder *holder = &a->snapshot->holders.v[i];
+                struct gf_gpu_use *use = gf_use_find(holder, gpu);
+
+                if (!use)
+                        continue;
+                if (nvidia && gf_node_count(a, holder, gpu) >= GF_STRONG && gf_uses_uvm(a, holder))
+                        use->context = true;
+                any = any || use->context;
+        }
+        for (size_t i = 0; i < a->snapshot->holders.n && !any; i++) {
+                struct gf_gpu_use *use = gf_use_find(&a->snapshot->holders.v[i], gpu);
+
+                if (use)
+                        use->context = true;
+        }
+}
+
+/* A holder of AMD's compute device alone: on a machine with one GPU of AMD's it is that one's. */
+static int place_kfd(struct gf_attribution *a)
+{
+        int amd = -1;
+
+        for (size_t i = 0; i < a->snapshot->inventory.gpus.n; i++)
+                if (a->snapshot->inventory.gpus.v[i].vendor == GPUFREE_VENDOR_AMD)
+                        amd = amd == -1 ? (int)i : -2;
+        for (size_t i = 0; amd >= 0 && i < a->snapshot->holders.n; i++) {
+                struct gpufree_holder *holder = &a->snapshot->holders.v[i];
+                struct gf_gpu_use *use;
+
+                if (!gf_has_class(a, holder, GF_CLASS_KFD))
+                        continue;
+                use = gf_use_get(holder, (size_t)amd);
+                if (!use)
+                        return -ENOMEM;
+                use->context = true;
+        }
+        return 0;
+}
+
+static int compare_uses(const void *a, const void *b)
+{
+        const struct gf_gpu_use *x = a, *y = b;
+
+        return x->gpu < y->gpu ? -1 : x->gpu > y->gpu;
+}
+
+static void sum_up(struct gf_attribution *a)
+{
+        struct gf_inventory *inventory = &a->snapshot->inventory;
+
+        for (size_t i = 0; i < a->snapshot->holders.n; i++) {
+                struct gpufree_holder *holder = &a->snapshot->holders.v[i];
+
+                if (holder->gpus.n > 1)
+                        qsort(holder->gpus.v, holder->gpus.n, sizeof(holder->gpus.v[0]), compare_uses);
+                for (size_t k = 0; k < holder->gpus.n; k++) {
+                        struct gpufree_gpu *gpu = &inventory->gpus.v[holder->gpus.v[k].gpu];
+
+                        if (holder->gpus.v[k].context)
+                                gpu->holders++;
+                        else
+                                gpu->openers++;
+                }
+        }
+        for (size_t i = 0; i < inventory->gpus.n; i++) {
+                struct gf_view *view = &a->views[i];
+
+                /* A sum of nothing known is not 0. */
+                if (view->accounted == 0 && (view->silent || view->unknown_figure))
+                        inventory->gpus.v[i].accounted = GPUFREE_UNKNOWN;
+                else
+                        inventory->gpus.v[i].accounted = view->accounted;
+                inventory->gpus.v[i].unaccounted = gf_view_left(a, i);
+        }
+}
+
+int gf_attribute(struct gpufree_snapshot *snapshot)
+{
+        _cleanup_free_ struct gf_view *views = calloc(snapshot->inventory.gpus.n + 1, sizeof(*views));
+        struct gf_attribution a = { .snapshot = snapshot, .views = views };
+        int r;
+
+        if (!views)
+                return -ENOMEM;
+        prepare(&a);
+        r = gf_attribute_listed(&a);
+        if (r < 0)
+                return r;
+        r = gf_attribute_heirs(&a);
+        if (r < 0)
+                return r;
+        r = gf_attribute_dmabufs(&a);
+        if (r < 0)
+                return r;
+        r = gf_attribute_handles(&a);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < snapshot->inventory.gpus.n; i++) {
+                r = note_openers(&a, i);
+                if (r < 0)
+                        return r;
+                if (views[i].silent)
+                        promote_by_evidence(&a, i);
+                else
+                        promote_unlisted(&a, i);
+        }
+        r = place_kfd(&a);
+        if (r < 0)
+                return r;
+        sum_up(&a);
+        return 0;
+}
