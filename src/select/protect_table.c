@@ -9,6 +9,8 @@
 #define DCGM "DCGM host engine; GPU health checks stop without it"
 #define EXPORTER "DCGM exporter; GPU metrics stop without it"
 #define VGPU "vGPU manager; virtual machines lose their GPU without it"
+/* Control and server have the same comm, so that they have the same reason. */
+#define MPS "Multi-Process Service; its clients on the GPU fail without it"
 #define POWER "NVIDIA power daemon; dynamic boost stops without it"
 #define KUBELET "kubelet; the node drops out of its cluster without it"
 #define CONTAINERD "container runtime; containers are unmanaged without it"
@@ -31,8 +33,8 @@ const struct gf_protected_program gf_protected_programs[] = {
         { .name = "nvidia-vgpu-mgr", .why = VGPU },
         { .name = "nvidia-vgpud", .why = VGPU },
         { .name = "nvidia-powerd", .why = POWER },
-        { .name = "nvidia-cuda-mps-control", .why = "MPS control; every MPS client on the GPU fails without it" },
-        { .name = "nvidia-cuda-mps-server", .why = "MPS server; every MPS client on the GPU fails without it" },
+        { .name = "nvidia-cuda-mps-control", .why = MPS },
+        { .name = "nvidia-cuda-mps-server", .why = MPS },
         { .name = "kubelet", .why = KUBELET },
         { .name = "nvidia-device-plugin", .why = "Kubernetes device plugin; pods get no GPU without it" },
         { .name = "gpu-feature-discovery", .why = "GPU feature discovery; node labels go stale without it" },
