@@ -62,12 +62,18 @@ static bool unit_is(const struct gf_owner *owner, const char *name)
 }
 
 /* "3385" means every step of it. */
-static bool job_is(const struct gf_owner *owner, const char *name)
+static bool job_id_is(const char *id, const char *name)
 {
         size_t n = strlen(name);
 
-        return gf_streq(owner->kind, "job") && owner->id && strncmp(owner->id, name, n) == 0 &&
-               (owner->id[n] == '\0' || (owner->id[n] == '.' && !strchr(name, '.')));
+        return id && strncmp(id, name, n) == 0 && (id[n] == '\0' || (id[n] == '.' && !strchr(name, '.')));
+}
+
+/* Newer Slurm has two identities for a job, the number and the SLUID: the second is kept as the name. */
+static bool job_is(const struct gf_owner *owner, const char *name)
+{
+        return gf_streq(owner->kind, "job") &&
+               (job_id_is(owner->id, name) || (gf_streq(owner->runtime, "slurm") && job_id_is(owner->name, name)));
 }
 
 static bool session_is(const struct gf_owner *owner, const char *name)

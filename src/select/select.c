@@ -7,12 +7,6 @@
 
 #define COMM_MAX 15
 
-void gf_self_done(struct gf_self *self)
-{
-        gf_vec_done(&self->ancestors);
-        *self = (struct gf_self){ 0 };
-}
-
 static int note(struct gpufree_holder *holder, bool applies, const char *text)
 {
         if (!applies || gf_strv_has(&holder->notes, text))

@@ -17,7 +17,7 @@ trap 'rm -rf "$work"' EXIT
 is_plain()
 {
         case $1 in
-        malloc | calloc | realloc | reallocarray | free | qsort | bsearch | abort) ;;
+        malloc | calloc | realloc | reallocarray | free | qsort | bsearch | bcmp | abort) ;;
         mem* | str* | __mem*_chk | __str*_chk | __isoc23_strto* | __ctype_*_loc | __errno_location) ;;
         snprintf | vsnprintf | asprintf | vasprintf | __snprintf_chk | __vsnprintf_chk | __asprintf_chk | __vasprintf_chk) ;;
         sscanf | __isoc99_sscanf | __isoc23_sscanf) ;;

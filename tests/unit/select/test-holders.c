@@ -34,7 +34,8 @@ static void populate(struct world *world)
         world_own(h, "unit", "vllm.service", NULL);
         h = world_add(world, 15, "step");
         world_hold(h, 3, GIB);
-        world_own(h, "job", "3385.0", NULL);
+        world_own(h, "job", "3385.0", "s5K1KKYAYG5D00.0");
+        assert_int_equal(gf_strset(&h->owners.v[0].runtime, "slurm"), 0);
         h = world_add(world, 16, "step");
         world_hold(h, 3, GIB);
         world_own(h, "job", "33850", NULL);
@@ -114,6 +115,7 @@ static void every_criterion_alone(void **state)
                 { { GPUFREE_BY_JOB, "3385" }, "15" },    /* every step; not job 33850 */
                 { { GPUFREE_BY_JOB, "3385.0" }, "15" },
                 { { GPUFREE_BY_JOB, "3385.1" }, "" },
+                { { GPUFREE_BY_JOB, "s5K1KKYAYG5D00" }, "15" },
                 { { GPUFREE_BY_JOB, "338" }, "" },
                 { { GPUFREE_BY_JOB, "33850" }, "16" },
                 { { GPUFREE_BY_SESSION, "3" }, "17" },
