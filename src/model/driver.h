@@ -22,6 +22,12 @@ struct gf_driver_process {
         uint32_t gpu_instance, compute_instance; /* UINT32_MAX: no MIG */
 };
 
+/* One MIG instance of a GPU; old drivers name it "MIG-GPU-…/1/0", newer ones "MIG-…". */
+struct gf_driver_mig {
+        char uuid[96];
+        uint32_t gpu_instance, compute_instance;
+};
+
 struct gf_driver_gpu {
         int index, minor;                 /* -1 unknown */
         char uuid[96], pci[32], name[96]; /* "" unknown; pci as sysfs writes it: "0000:18:00.0" */
@@ -30,6 +36,7 @@ struct gf_driver_gpu {
         bool mig;
         char error[256];                            /* a sentence with the next step; "" */
         GF_VEC(struct gf_driver_process) processes; /* each PID once per instance */
+        GF_VEC(struct gf_driver_mig) migs;
 };
 
 struct gf_driver_report {

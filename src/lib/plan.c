@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/report.h"
+
+size_t gpufree_plan_target_count(const gpufree_plan *plan)
+{
+        return plan ? plan->targets.n : 0;
+}
+
+const gpufree_holder *gpufree_plan_target(const gpufree_plan *plan, size_t position)
+{
+        return position < gpufree_plan_target_count(plan) ? plan->targets.v[position] : NULL;
+}
+
+size_t gpufree_plan_spared_count(const gpufree_plan *plan)
+{
+        return plan ? plan->spared.n : 0;
+}
+
+const gpufree_holder *gpufree_plan_spared(const gpufree_plan *plan, size_t position)
+{
+        return position < gpufree_plan_spared_count(plan) ? plan->spared.v[position] : NULL;
+}
+
+static const struct gf_gpu_use *use_of(const struct gpufree_holder *holder, int gpu)
+{
+        for (size_t i = 0; i < holder->gpus.n; i++)
+                if (holder->gpus.v[i].gpu == gpu)
+                        return &holder->gpus.v[i];
+        return NULL;
+}
+
+static bool is_target(const struct gpufree_plan *plan, const struct gpufree_holder *holder)
+{
+        for (size_t i = 0; i < plan->targets.n; i++)
+                if (gf_ident_equal(&plan->targets.v[i]->id, &holder->id))
+                        return true;
+        return false;
+}
+
+/*
+ * Memory booked to a dead process, which several live ones keep: none of them has a figure, and it comes back only when
+ * the last of them ends. 1: it comes back, 0: somebody keeps it or nobody here has it.
+ */
+static bool dead_comes_back(const struct gpufree_plan *plan, const struct gf_dead *dead)
+{
+        char note[48];
+        bool kept = false;
+
+        snprintf(note, sizeof(note), "inherited-from:%d", (int)dead->pid);
+        for (size_t i = 0; i < plan->snapshot->holders.n; i++) {
+                const struct gpufree_holder *holder = &plan->snapshot->holders.v[i];
+                const struct gf_gpu_use *use = use_of(holder, dead->gpu);
+
+                if (!use || !use->inherited || !gf_strv_has(&holder->notes, note))
+                        continue;
+                if (use->memory != GPUFREE_UNKNOWN || !is_target(plan, holder))
+                        return false; /* a sole heir has the figure itself; one that stays keeps the memory */
+                kept = true;
+        }
+        return kept;
+}
+
+/* `*sum` and `more`, each possibly unknown. */
+static void add(uint64_t *sum, uint64_t more)
+{
+        if (*sum == GPUFREE_UNKNOWN || more == GPUFREE_UNKNOWN || __builtin_add_overflow(*sum, more, sum))
+                *sum = GPUFREE_UNKNOWN;
+}
+
+uint64_t gpufree_plan_memory(const gpufree_plan *plan, size_t gpu)
+{
+        uint64_t sum = 0;
+
+        if (!plan || gpu >= gpufree_snapshot_gpu_count(plan->snapshot))
+                return GPUFREE_UNKNOWN;
+        for (size_t i = 0; i < plan->targets.n; i++) {
+                const struct gf_gpu_use *use = use_of(plan->targets.v[i], (int)gpu);
+
+                /* Merely open, without a figure: next to nothing. Several heirs: their dead parent has the figure. */
+                if (!use || (use->memory == GPUFREE_UNKNOWN && (!use->context || use->inherited)))
+                        continue;
+                add(&sum, use->memory);
+        }
+        for (size_t i = 0; i < plan->snapshot->dead.n; i++) {
+                const struct gf_dead *dead = &plan->snapshot->dead.v[i];
+
+                if (dead->gpu == (int)gpu && dead_comes_back(plan, dead))
+                        add(&sum, dead->memory);
+        }
+        return sum;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* Accessors: NULL and positions past the end are answered with "unknown", never followed. */
+#include "model/holder.h"
+
+bool gpufree_snapshot_complete(const gpufree_snapshot *snapshot)
+{
+        return snapshot && snapshot->gaps.n == 0;
+}
+
+const char *gpufree_snapshot_gap(const gpufree_snapshot *snapshot, size_t index)
+{
+        return snapshot && index < snapshot->gaps.n ? snapshot->gaps.v[index] : NULL;
+}
+
+enum gpufree_scan_method gpufree_snapshot_method(const gpufree_snapshot *snapshot)
+{
+        return snapshot ? snapshot->scan.method : GPUFREE_SCAN_AUTO;
+}
+
+const char *gpufree_snapshot_method_reason(const gpufree_snapshot *snapshot)
+{
+        return snapshot ? snapshot->scan.method_reason : NULL;
+}
+
+uint64_t gpufree_snapshot_elapsed_us(const gpufree_snapshot *snapshot)
+{
+        return snapshot ? snapshot->elapsed_us : GPUFREE_UNKNOWN;
+}
+
+uint64_t gpufree_snapshot_processes(const gpufree_snapshot *snapshot)
+{
+        return snapshot ? snapshot->scan.processes : GPUFREE_UNKNOWN;
+}
+
+uint64_t gpufree_snapshot_unreadable(const gpufree_snapshot *snapshot)
+{
+        return snapshot ? snapshot->unreadable : GPUFREE_UNKNOWN;
+}
+
+const char *gpufree_snapshot_driver_error(const gpufree_snapshot *snapshot)
+{
+        return snapshot && snapshot->driver.error[0] ? snapshot->driver.error : NULL;
+}
+
+const char *gpufree_snapshot_driver_version(const gpufree_snapshot *snapshot)
+{
+        return snapshot && snapshot->driver.version[0] ? snapshot->driver.version : NULL;
+}
+
+size_t gpufree_snapshot_gpu_count(const gpufree_snapshot *snapshot)
+{
+        return snapshot ? snapshot->inventory.gpus.n : 0;
+}
+
+const gpufree_gpu *gpufree_snapshot_gpu(const gpufree_snapshot *snapshot, size_t position)
+{
+        return position < gpufree_snapshot_gpu_count(snapshot) ? &snapshot->inventory.gpus.v[position] : NULL;
+}
+
+size_t gpufree_snapshot_device_count(const gpufree_snapshot *snapshot)
+{
+        return snapshot ? snapshot->inventory.devices.n : 0;
+}
+
+const gpufree_device *gpufree_snapshot_device(const gpufree_snapshot *snapshot, size_t position)
+{
+        return position < gpufree_snapshot_device_count(snapshot) ? &snapshot->inventory.devices.v[position] : NULL;
+}
+
+size_t gpufree_snapshot_holder_count(const gpufree_snapshot *snapshot)
+{
+        return snapshot ? snapshot->holders.n : 0;
+}
+
+const gpufree_holder *gpufree_snapshot_holder(const gpufree_snapshot *snapshot, size_t position)
+{
+        return position < gpufree_snapshot_holder_count(snapshot) ? &snapshot->holders.v[position] : NULL;
+}
