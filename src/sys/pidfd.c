@@ -69,7 +69,8 @@ static int is_that_process(struct gf_env *env, int pidfd, const struct gf_ident 
         if (pid != id->pid)
                 return -EXDEV;
         r = gf_pidstat_of(env, id, &stat);
-        /* Another start time: a successor with the same PID. No entry at all while the process lives: /proc hides it. */
+        /* Another start time: a successor with the same PID. No entry at all while the process lives: /proc hides it.
+         */
         if (r == -ESRCH && gf_pidstat_read(env, id->pid, &stat) == -ESRCH && gf_pidfd_ended(pidfd) == 0)
                 return -EACCES;
         return r;
@@ -82,11 +83,13 @@ int gf_pidfd_pin(struct gf_env *env, const struct gf_ident *id)
 
         if (id->pid <= 0 || id->start_ticks == 0)
                 return -EINVAL;
-        /* The thread-group leader's descriptor, also when the leader is a zombie: it lives until its last thread ends. */
+        /* The thread-group leader's descriptor, also when the leader is a zombie: it lives until its last thread ends.
+         */
         fd = (int)syscall(SYS_pidfd_open, id->pid, 0);
         if (fd < 0)
                 return -errno;
-        /* pidfd_open() sets it on every kernel so far; a descriptor that leaks into a child would be ours to answer for. */
+        /* pidfd_open() sets it on every kernel so far; a descriptor that leaks into a child would be ours to answer
+         * for. */
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
                 return -errno;
         r = is_that_process(env, fd, id);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/num.h"
 #include "sys/procfs.h"
@@ -89,4 +90,9 @@ int gf_pidstat_of(struct gf_env *env, const struct gf_ident *id, struct gf_pidst
                 return -ESRCH;
         *ret_stat = stat;
         return 0;
+}
+
+bool gf_pid_is_ours(pid_t pid)
+{
+        return pid == getpid();
 }

@@ -21,3 +21,5 @@ int gf_pidstat_read(struct gf_env *env, pid_t pid, struct gf_pidstat *ret_stat);
 int gf_pidstat_of(struct gf_env *env, const struct gf_ident *id, struct gf_pidstat *ret_stat);
 /* A small text file of a process, "status", "wchan", "comm"; bounded to 16 KiB. free() it. */
 int gf_pid_text(struct gf_env *env, pid_t pid, const char *file, char **ret_text);
+/* This very process? */
+bool gf_pid_is_ours(pid_t pid);
