@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "end/kin.h"
+
+#include <string.h>
+
+/* /proc counts in USER_HZ, which is 100 on every architecture that has a GPU driver. */
+#define TICK_US 10000
+
+static bool same_uid(const struct gpufree_holder *a, const struct gpufree_holder *b)
+{
+        return a->facts.uid != UINT32_MAX && a->facts.uid == b->facts.uid;
+}
+
+static bool same_exe(const struct gpufree_holder *a, const struct gpufree_holder *b)
+{
+        if (a->facts.exe_ino != 0 && b->facts.exe_ino != 0)
+                return a->facts.exe_ino == b->facts.exe_ino && a->facts.exe_dev == b->facts.exe_dev;
+        return a->facts.exe && gf_streq(a->facts.exe, b->facts.exe);
+}
+
+static bool same_cmdline(const struct gpufree_holder *a, const struct gpufree_holder *b)
+{
+        return a->facts.cmdline && b->facts.cmdline && a->facts.cmdline_length > 0 &&
+               a->facts.cmdline_length == b->facts.cmdline_length &&
+               memcmp(a->facts.cmdline, b->facts.cmdline, a->facts.cmdline_length) == 0;
+}
+
+bool gf_same_program(const struct gpufree_holder *a, const struct gpufree_holder *b)
+{
+        return same_uid(a, b) && same_exe(a, b) && same_cmdline(a, b);
+}
+
+bool gf_same_place(const struct gpufree_holder *a, const struct gpufree_holder *b)
+{
+        return same_uid(a, b) && a->facts.cgroup && gf_streq(a->facts.cgroup, b->facts.cgroup);
+}
+
+static const struct gpufree_holder *find(const struct gpufree_snapshot *snapshot, const struct gf_ident *id)
+{
+        for (size_t i = 0; i < snapshot->holders.n; i++)
+                if (gf_ident_equal(&snapshot->holders.v[i].id, id))
+                        return &snapshot->holders.v[i];
+        return NULL;
+}
+
+/*
+ * Did it start after the plan's look began? One tick of slack: a start time is rounded down. What a target forked
+ * while that look ran is in neither, and counts as later.
+ */
+static bool started_since(const struct gpufree_snapshot *snapshot, const struct gpufree_holder *candidate)
+{
+        uint64_t look = snapshot->elapsed_us / TICK_US + 1;
+
+        if (snapshot->boot_ticks <= look)
+                return false;
+        return candidate->id.start_ticks >= snapshot->boot_ticks - look;
+}
+
+static bool is_child_of(const struct gpufree_holder *candidate, const struct gpufree_holder *target)
+{
+        return candidate->facts.ppid > 1 && candidate->facts.ppid == target->id.pid &&
+               candidate->id.start_ticks >= target->id.start_ticks;
+}
+
+/* Forked by the target, in its process group, or the same program of the same owner. All but the first: since. */
+static bool descends(const struct gpufree_plan *plan, const struct gpufree_holder *target,
+                     const struct gpufree_holder *candidate, const struct gpufree_holder *before)
+{
+        if (gf_ident_equal(&target->id, &candidate->id))
+                return false;
+        if (is_child_of(candidate, target) || (before && is_child_of(before, target)))
+                return true;
+        /* It was there when the plan was shown, and was not in it. */
+        if (before || !started_since(plan->snapshot, candidate) || candidate->id.start_ticks < target->id.start_ticks)
+                return false;
+        if (!same_uid(target, candidate))
+                return false;
+        if (candidate->facts.pgrp > 0 && candidate->facts.pgrp == target->facts.pgrp)
+                return true;
+        if (candidate->facts.session > 0 && candidate->facts.session == target->facts.session &&
+            same_exe(target, candidate))
+                return true;
+        return gf_same_program(target, candidate) &&
+               (gf_same_place(target, candidate) ||
+                (candidate->facts.ppid > 1 && candidate->facts.ppid == target->facts.ppid));
+}
+
+bool gf_is_kin(const struct gpufree_plan *plan, const struct gpufree_report *report,
+               const struct gpufree_holder *candidate)
+{
+        /* As it was when the plan was shown: a data worker has its parent there, PID 1 once the parent has ended. */
+        const struct gpufree_holder *before = find(plan->snapshot, &candidate->id);
+
+        if (before && before->protected_why && !before->lifted)
+                return false;
+        for (size_t i = 0; i < plan->targets.n; i++)
+                if (descends(plan, plan->targets.v[i], candidate, before))
+                        return true;
+        for (size_t i = 0; report && i < report->fates.n; i++) {
+                const struct gf_fate_entry *entry = &report->fates.v[i];
+
+                if (entry->fate == GPUFREE_FATE_NOT_IN_PLAN || entry->fate == GPUFREE_FATE_REFUSED)
+                        continue;
+                if (descends(plan, entry->holder, candidate, before))
+                        return true;
+        }
+        return false;
+}
+
+static const struct gf_owner *owner_of_kind(const struct gpufree_holder *holder, const char *kind)
+{
+        for (size_t i = 0; i < holder->owners.n; i++)
+                if (gf_streq(holder->owners.v[i].kind, kind) && holder->owners.v[i].id)
+                        return &holder->owners.v[i];
+        return NULL;
+}
+
+/* Only a plain word goes into a command that people paste; the rest is named, not quoted. */
+static bool is_plain(const char *word)
+{
+        return word && word[0] && word[0] != '-' &&
+               word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:@/\\-")] == '\0';
+}
+
+static char *stop_container(const struct gf_owner *owner)
+{
+        static const struct {
+                const char *runtime, *command;
+        } table[] = {
+                { "docker", "docker stop" },   { "podman", "podman stop" },     { "nerdctl", "nerdctl stop" },
+                { "lxc", "lxc-stop -n" },      { "lxd", "lxc stop" },           { "incus", "incus stop" },
+                { "proxmox", "pct shutdown" }, { "nspawn", "machinectl stop" },
+        };
+        const char *word = is_plain(owner->name) ? owner->name : owner->id;
+
+        /* LXC and Proxmox count by their own id; a name is only a host name there. */
+        if (gf_streq(owner->runtime, "lxc") || gf_streq(owner->runtime, "proxmox"))
+                word = owner->id;
+        for (size_t i = 0; i < ELEMENTSOF(table) && is_plain(word); i++)
+                if (gf_streq(owner->runtime, table[i].runtime))
+                        return gf_asprintf("%s %s", table[i].command, word);
+        return NULL;
+}
+
+char *gf_stop_command(const struct gpufree_holder *holder)
+{
+        const struct gf_owner *owner;
+
+        owner = owner_of_kind(holder, "job");
+        if (owner && is_plain(owner->id) && gf_streq(owner->runtime, "slurm"))
+                return gf_asprintf("scancel %s", owner->id);
+        owner = owner_of_kind(holder, "pod");
+        if (owner && is_plain(owner->name))
+                return gf_asprintf("kubectl delete pod %s", owner->name);
+        owner = owner_of_kind(holder, "container");
+        if (owner)
+                return stop_container(owner);
+        owner = owner_of_kind(holder, "user-unit");
+        if (owner && is_plain(owner->id) && gf_endswith(owner->id, ".service"))
+                return is_plain(holder->facts.user)
+                               ? gf_asprintf("systemctl --user -M %s@.host stop %s", holder->facts.user, owner->id)
+                               : NULL;
+        owner = owner_of_kind(holder, "unit");
+        if (owner && is_plain(owner->id) && gf_endswith(owner->id, ".service"))
+                return gf_asprintf("systemctl stop %s", owner->id);
+        return NULL;
+}

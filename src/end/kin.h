@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "end/end.h"
+
+/* Same user, same program, same arguments: what a supervisor starts again. Unknown facts are never the same. Pure. */
+bool gf_same_program(const struct gpufree_holder *a, const struct gpufree_holder *b);
+/* Same user and cgroup (a known one). Pure. */
+bool gf_same_place(const struct gpufree_holder *a, const struct gpufree_holder *b);
+/* The command that stops whoever starts this process again, by its owner; NULL: none is known. Pure; free() it. */
+char *gf_stop_command(const struct gpufree_holder *holder);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "end/kin.h"
+#include "end/run.h"
+#include "sys/pidstat.h"
+
+/*
+ * A restart, not a fork: the same program by the same hand (its parent lives and is not PID 1; or the same cgroup, as
+ * with systemd and container runtimes), started after its like was ended by us.
+ */
+static bool follows(const struct gf_run *run, const struct gf_target *ended, const struct gpufree_holder *holder)
+{
+        const struct gf_fate_entry *entry = gf_run_fate(run, ended);
+
+        if (entry->fate != GPUFREE_FATE_ENDED_BY_SIGNAL && entry->fate != GPUFREE_FATE_KILLED)
+                return false;
+        if (ended->gone_ticks == 0 || holder->id.start_ticks < ended->gone_ticks)
+                return false;
+        if (!gf_same_program(entry->holder, holder))
+                return false;
+        return (holder->facts.ppid > 1 && holder->facts.ppid == entry->holder->facts.ppid) ||
+               gf_same_place(entry->holder, holder);
+}
+
+unsigned gf_respawn_generation(const struct gf_run *run, const struct gpufree_holder *holder)
+{
+        unsigned generation = 0;
+
+        for (size_t i = 0; i < run->targets.n; i++)
+                if (run->targets.v[i].generation >= generation && follows(run, &run->targets.v[i], holder))
+                        generation = run->targets.v[i].generation + 1;
+        return generation;
+}
+
+char *gf_respawn_sentence(struct gf_run *run, const struct gpufree_holder *holder)
+{
+        _cleanup_free_ char *command = gf_stop_command(holder), *comm = NULL;
+
+        if (command)
+                return gf_asprintf("it comes back each time it is ended: %s starts it again. Stop that first: %s",
+                                   holder->owner_label ? holder->owner_label : "its owner", command);
+        if (holder->facts.ppid <= 1)
+                return gf_asprintf("it comes back each time it is ended, and its parent is PID 1: a service or a "
+                                   "container runtime starts it again; stop it there%s%s",
+                                   holder->owner_label ? ": " : "", holder->owner_label ? holder->owner_label : "");
+        (void)gf_pid_text(run->env, holder->facts.ppid, "comm", &comm);
+        if (comm)
+                comm[strcspn(comm, "\n")] = '\0';
+        return gf_asprintf("it comes back each time it is ended: its parent %d (%s) starts it again. Stop that first: "
+                           "kill %d",
+                           (int)holder->facts.ppid, comm ? comm : "unknown", (int)holder->facts.ppid);
+}

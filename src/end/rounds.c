@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "end/run.h"
+#include "sys/clock.h"
+#include "sys/pidwait.h"
+
+/* A restarted process is ended this often; then whoever starts it again is named. */
+#define MOST_RESTARTS 2
+/* A process that lets go and takes again: as often. */
+#define MOST_REGRABS 2
+/* From this climb on, what is left are forks of forks: no more asking. */
+#define HURRY_FROM 3
+
+static struct gf_target *target_of(const struct gf_run *run, const struct gf_fate_entry *entry)
+{
+        for (size_t i = 0; i < run->targets.n; i++)
+                if (gf_run_fate(run, &run->targets.v[i]) == entry)
+                        return &run->targets.v[i];
+        return NULL;
+}
+
+/* Shown in the plan, let go, and took it again: it is still what the plan showed. */
+static int take_up_again(struct gf_run *run, const struct gf_fate_entry *entry)
+{
+        struct gf_target *target = target_of(run, entry);
+
+        if (!target || entry->fate != GPUFREE_FATE_LET_GO)
+                return 0;
+        if (target->regrabs++ >= MOST_REGRABS) {
+                gf_run_settle(run, target, GPUFREE_FATE_SURVIVED,
+                              gf_asprintf("it lets go when it is signalled and then takes the GPU again: stop what it "
+                                          "serves, or use --force"));
+                return 0;
+        }
+        target->stage = GF_STAGE_TODO;
+        target->loose = 0;
+        return 1;
+}
+
+static void note_newcomer(const struct gf_run *run, const struct gpufree_holder *holder)
+{
+        gf_run_event(run,
+                     (struct gpufree_event){ .type = GPUFREE_EVENT_NEWCOMER, .pid = holder->id.pid, .holder = holder });
+}
+
+static int add_restarted(struct gf_run *run, struct gpufree_snapshot *snapshot, const struct gpufree_holder *holder,
+                         unsigned generation)
+{
+        int r;
+
+        if (generation > MOST_RESTARTS)
+                return gf_run_note(run, snapshot, holder, GPUFREE_FATE_SURVIVED, gf_respawn_sentence(run, holder));
+        r = gf_run_add(run, snapshot, holder, generation);
+        return r < 0 ? r : 1;
+}
+
+/* 1: there is something to do about this holder; 0: nothing (more); -ENOMEM. */
+static int sift_one(struct gf_run *run, struct gpufree_snapshot *snapshot, const struct gpufree_holder *holder)
+{
+        const struct gf_fate_entry *entry = gf_run_find(run, &holder->id);
+        unsigned generation;
+
+        if (entry)
+                return take_up_again(run, entry);
+        note_newcomer(run, holder);
+        if (holder->id.pid <= 1 || holder->facts.kernel_thread || holder->protected_absolute ||
+            (holder->protected_why && !holder->lifted))
+                return gf_run_note(run, snapshot, holder, GPUFREE_FATE_REFUSED,
+                                   gf_asprintf("it came later and is protected: %s",
+                                               holder->protected_why ? holder->protected_why : "never ended"));
+        generation = gf_respawn_generation(run, holder);
+        if (generation > 0 || gf_is_kin(run->plan, run->report, holder))
+                return add_restarted(run, snapshot, holder, generation);
+        return gf_run_note(run, snapshot, holder, GPUFREE_FATE_NOT_IN_PLAN,
+                           gf_asprintf("it came after the plan was shown and comes from none of the ended, so it was "
+                                       "not signalled; the same command shows it when run again"));
+}
+
+static int look(struct gf_run *run, struct gpufree_snapshot **ret)
+{
+        struct gpufree_snapshot *snapshot = NULL;
+        int r;
+
+        gf_run_event(run, (struct gpufree_event){ .type = GPUFREE_EVENT_RESCAN, .count = ++run->looks });
+        r = run->eyes->look(run->eyes->userdata, &snapshot);
+        if (r == -ECANCELED)
+                run->cancelled = true;
+        else if (r < 0)
+                run->look_error = r;
+        if (r < 0)
+                return r;
+        run->look_error = 0;
+        run->looked_after = true;
+        gf_report_set_snapshot(run->report, snapshot);
+        gpufree_snapshot_unref(snapshot);
+        *ret = run->report->snapshot;
+        return 0;
+}
+
+int gf_rounds_look(struct gf_run *run)
+{
+        struct gpufree_snapshot *snapshot;
+
+        return look(run, &snapshot);
+}
+
+/* 1: something is to be done; 0: a quiet look. */
+static int look_and_sift(struct gf_run *run)
+{
+        struct gpufree_snapshot *snapshot;
+        int r, work = 0;
+
+        r = look(run, &snapshot);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < snapshot->holders.n; i++) {
+                if (!snapshot->holders.v[i].selected)
+                        continue;
+                r = sift_one(run, snapshot, &snapshot->holders.v[i]);
+                if (r < 0)
+                        return r;
+                work |= r;
+        }
+        return work;
+}
+
+int gf_rounds(struct gf_run *run)
+{
+        for (unsigned quiet = 0; quiet < 2;) {
+                int r;
+
+                if (gf_cancelled(run->env->cancel_fd)) {
+                        run->cancelled = true;
+                        return -ECANCELED;
+                }
+                r = look_and_sift(run);
+                if (r < 0)
+                        return r;
+                if (r == 0) {
+                        quiet++;
+                        continue;
+                }
+                quiet = 0;
+                r = gf_ladder_climb(run, run->ladder.force || run->climbs + 1 >= HURRY_FROM);
+                if (r == -ETIMEDOUT) /* its last look shows what is left */
+                        return gf_rounds_look(run) < 0 ? run->look_error : r;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
