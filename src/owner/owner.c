@@ -228,7 +228,11 @@ static const struct gf_owner *most_telling(const struct gpufree_holder *holder)
                         const struct gf_owner *o = &holder->owners.v[i];
 
                         /* a scope or a user's manager says little while there is something better */
-                        if (rank == 2 && (!gf_endswith(o->id, ".service") || gf_startswith(o->id, "user@")))
+                        bool manager = gf_startswith(o->id, "user@");
+
+                        if (rank == 2 && (manager || !gf_endswith(o->id, ".service")))
+                                continue;
+                        if (rank == 5 && manager && i + 1 < holder->owners.n)
                                 continue;
                         for (size_t k = 0; k < ELEMENTSOF(order[rank]) && order[rank][k]; k++)
                                 if (is_kind(o, order[rank][k]))
