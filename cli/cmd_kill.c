@@ -121,7 +121,7 @@ static int execute(const struct kill *kill)
         }
         code = (int)gpufree_report_outcome(report);
         if (cli_interrupted() != 0 && code != GPUFREE_OK) {
-                cli_term_error(&session->term, "interrupted by SIG%s", cli_signal_name(cli_interrupted()) ?: "INT");
+                cli_say_interrupted(session);
                 code = GPUFREE_HELD;
                 reason = "interrupted";
         }

@@ -53,10 +53,17 @@ const char *cli_exit_name(int code)
         return code >= 128 ? "interrupted" : gpufree_outcome_name((enum gpufree_outcome)code);
 }
 
+void cli_say_interrupted(struct cli_session *session)
+{
+        const char *name = cli_signal_name(cli_interrupted());
+
+        cli_term_error(&session->term, "interrupted by SIG%s", name ? name : "INT");
+}
+
 int cli_failed(struct cli_session *session, int error)
 {
         if (error == -ECANCELED || cli_interrupted() != 0) {
-                cli_term_error(&session->term, "interrupted by SIG%s", cli_signal_name(cli_interrupted()) ?: "INT");
+                cli_say_interrupted(session);
                 return 128 + (cli_interrupted() ? cli_interrupted() : SIGINT);
         }
         cli_term_error(&session->term, "%s", gpufree_error(session->context));

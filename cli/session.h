@@ -28,6 +28,7 @@ void cli_session_close(struct cli_session *session);
 
 /* The signal that asked us to stop, or 0. A second one ends the program at once. */
 int cli_interrupted(void);
+void cli_say_interrupted(struct cli_session *session);
 
 /* One look; writes the line when it fails. Returns 0, or an exit code. */
 int cli_look(struct cli_session *session, gpufree_snapshot **ret_snapshot);

@@ -281,6 +281,8 @@ char *cli_view_text(const struct cli_term *term, const char *text)
 {
         struct gf_str plain = { 0 }, safe = { 0 };
 
+        if (!text)
+                text = "";
         if (!term->utf8) {
                 cli_text_plain(&plain, text);
                 text = plain.s ? plain.s : "";

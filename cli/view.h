@@ -31,7 +31,7 @@ void cli_view_holders(const struct cli_session *session, const gpufree_snapshot 
 void cli_view_sentence(const struct cli_term *term, struct gf_str *out, const char *text);
 /* One line a judged GPU: what became of it, on what evidence; then the sentences of the report. */
 void cli_view_verdicts(const struct cli_session *session, const gpufree_report *report, struct gf_str *out);
-/* What the library or a process calls itself, escaped. */
+/* Text from the library, escaped; NULL is empty. */
 char *cli_view_text(const struct cli_term *term, const char *text);
 /* The reasons for an incomplete look, and what the driver said. */
 void cli_view_gaps(const struct cli_term *term, const gpufree_snapshot *snapshot, struct gf_str *out);

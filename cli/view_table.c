@@ -101,8 +101,8 @@ void cli_view_gpus(const struct cli_session *session, const gpufree_snapshot *sn
                         continue;
                 state = gpu_state(snapshot, gpu, report, &style);
                 cli_table_add(&table, gf_asprintf("GPU %s", name ? name : "?"), CLI_PLAIN);
-                cli_table_add(&table, cli_view_text(term, gpufree_gpu_name(gpu) ?: ""), CLI_PLAIN);
-                cli_table_add(&table, cli_view_text(term, gpufree_gpu_pci(gpu) ?: ""), CLI_DIM);
+                cli_table_add(&table, cli_view_text(term, gpufree_gpu_name(gpu)), CLI_PLAIN);
+                cli_table_add(&table, cli_view_text(term, gpufree_gpu_pci(gpu)), CLI_DIM);
                 cli_table_add(&table, strdup(state), style);
                 cli_table_add(&table, gpu_memory(gpu), CLI_PLAIN);
                 cli_table_add(&table, gpu_holders(session->request, gpu), CLI_PLAIN);
