@@ -59,11 +59,24 @@ static int finish_without(const struct kill *kill, int code, const char *reason)
         return kill->session->request->json ? finish_json(kill, NULL, code, reason) : code;
 }
 
+/* On standard error, where standard output has it for a program: nobody agrees to what they have not read. */
+static void show_plan_again(const struct kill *kill)
+{
+        struct cli_session session = *kill->session;
+        struct gf_str plan = { 0 };
+
+        session.term.width = session.term.err_width;
+        session.term.color = session.term.color && session.term.err_tty;
+        cli_view_plan(&session, kill->snapshot, kill->plan, &plan);
+        if (!plan.failed && plan.s)
+                cli_term_raw(&kill->session->term, plan.s, plan.n);
+        gf_str_done(&plan);
+}
+
 /* 0: go on. */
 static int confirm(const struct kill *kill)
 {
         struct cli_session *session = kill->session;
-        struct gf_str plan = { 0 };
         int r;
 
         if (session->request->yes || gpufree_plan_target_count(kill->plan) == 0)
@@ -73,11 +86,8 @@ static int confirm(const struct kill *kill)
                                "nothing was ended: standard input is no terminal to confirm on; add --yes to go on");
                 return GPUFREE_REFUSED;
         }
-        if (session->request->json || session->request->quiet) { /* nobody agrees to what they have not read */
-                cli_view_plan(session, kill->snapshot, kill->plan, &plan);
-                cli_term_raw(&session->term, plan.failed ? "" : plan.s, plan.failed ? 0 : plan.n);
-                gf_str_done(&plan);
-        }
+        if (session->request->json || session->request->quiet)
+                show_plan_again(kill);
         r = cli_term_ask(&session->term, "Go on? [y/N] ", session->cancel_fd);
         if (r == 1)
                 return 0;

@@ -32,8 +32,21 @@ static void count(const gpufree_snapshot *snapshot, struct tally *ret)
         }
 }
 
-/* What the tables amount to, in one sentence or two. */
-static void add_closing(const struct cli_session *session, const gpufree_snapshot *snapshot, struct gf_str *out)
+static const char *nobody(const struct cli_session *session, const gpufree_snapshot *snapshot,
+                          const gpufree_report *report)
+{
+        if (cli_request_filters(session->request))
+                return "No holder matches the selection.";
+        if (!gpufree_snapshot_complete(snapshot))
+                return "No holder was seen, but not everything could be seen.";
+        if (!report || gpufree_report_outcome(report) != GPUFREE_OK)
+                return "No holder was found.";
+        return session->request->paths.n > 0 ? "No process has it open." : "No process holds a GPU here.";
+}
+
+/* What the tables amount to, in a sentence or two. */
+static void add_closing(const struct cli_session *session, const gpufree_snapshot *snapshot,
+                        const gpufree_report *report, struct gf_str *out)
 {
         struct gf_str line = { 0 };
         struct tally tally;
@@ -41,10 +54,7 @@ static void add_closing(const struct cli_session *session, const gpufree_snapsho
 
         count(snapshot, &tally);
         if (tally.shown == 0)
-                gf_str_add(&line, cli_request_filters(session->request) ? "No holder matches the selection."
-                                  : gpufree_snapshot_complete(snapshot)
-                                          ? "No process holds a GPU here."
-                                          : "No holder was seen, but not everything could be seen.");
+                gf_str_add(&line, nobody(session, snapshot, report));
         else if (session->request->paths.n > 0 || cli_request_any_open(session->request) || tally.held_gpus == 0)
                 gf_str_addf(&line, "%zu %s.", tally.shown, tally.shown == 1 ? "process" : "processes");
         else
@@ -103,7 +113,7 @@ static void list_for_people(const struct cli_session *session, const gpufree_sna
         }
         out->failed |= holders.failed;
         gf_str_done(&holders);
-        add_closing(session, snapshot, out);
+        add_closing(session, snapshot, report, out);
         add_residue(session, report, out);
         cli_view_gaps(&session->term, snapshot, out);
 }

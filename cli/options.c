@@ -246,9 +246,8 @@ static int take(struct cli_request *request, const struct cli_option *option, co
                 request->ladder.force = true;
                 return 0;
         case CLI_OPT_STOP_OWNER:
-                return wrong(ret_error,
-                             "--stop-owner: not in this version; stop the container, unit or job with its own "
-                             "command, the plan of \"gpufree kill -n\" names it");
+                return wrong(ret_error, "--stop-owner: not in this version; stop the owner with its own command "
+                                        "(docker stop, systemctl stop, scancel)");
         case CLI_OPT_TIMEOUT:
                 request->timeout_set = true;
                 return take_duration(option->name, value, &request->timeout_ms, ret_error);
@@ -324,7 +323,12 @@ static int take_short(struct cli_request *request, const char *word, char **ret_
 static int take_positional(struct cli_request *request, const char *word, char **ret_error)
 {
         const char **path;
+        bool number = word[0] != '\0' && word[strspn(word, "0123456789")] == '\0';
 
+        if (number)
+                return wrong(ret_error,
+                             "%s: is no device path; a process is selected with --pid %s, a GPU with --gpu %s", word,
+                             word, word);
         if (!request->named && request->paths.n == 0 && !strchr(word, '/')) {
                 request->command = cli_command_find(word);
                 request->named = true;
@@ -336,10 +340,6 @@ static int take_positional(struct cli_request *request, const char *word, char *
                 request->topic = word;
                 return cli_command_find(word) < CLI_COMMANDS ? 0 : unknown_command(word, ret_error);
         }
-        if (word[0] != '\0' && word[strspn(word, "0123456789")] == '\0')
-                return wrong(ret_error,
-                             "%s: is no device path; a process is selected with --pid %s, a GPU with --gpu %s", word,
-                             word, word);
         path = gf_vec_add(&request->paths);
         if (!path)
                 return -ENOMEM;

@@ -55,17 +55,17 @@ static uint64_t memory_of(const gpufree_holder *holder)
                 sum += memory;
                 any = true;
         }
-        return any ? sum : GPUFREE_UNKNOWN;
+        return any ? sum : cli_loose_memory(holder);
 }
 
 static char *ladder_text(const struct gpufree_ladder *ladder)
 {
-        char buf[GF_TEXT_MAX];
+        _cleanup_free_ char *grace = cli_view_duration(ladder->grace_ms);
         const char *name = cli_signal_name(ladder->signal);
 
         if (ladder->force || ladder->signal == 9)
                 return strdup("KILL at once");
-        return gf_asprintf("%s, after %s KILL", name ? name : "signal", gf_format_duration(ladder->grace_ms, buf));
+        return gf_asprintf("%s, after %s KILL", name ? name : "signal", grace ? grace : "?");
 }
 
 static void add_targets(const struct cli_session *session, const gpufree_plan *plan, struct gf_str *out)

@@ -228,7 +228,9 @@ char *cli_view_how(const struct cli_term *term, const gpufree_snapshot *snapshot
         }
         for (size_t i = 0; (note = gpufree_holder_note(holder, i)) != NULL; i++) {
                 if (gf_startswith(note, "inherited-from:")) {
-                        gf_str_addf(&out, " from dead %s", note + strlen("inherited-from:"));
+                        gf_str_addf(&out, "%sfrom dead ", gap);
+                        add_escaped(term, &out, note + strlen("inherited-from:"));
+                        gap = ", ";
                         continue;
                 }
                 gf_str_add(&out, gap);
@@ -236,7 +238,9 @@ char *cli_view_how(const struct cli_term *term, const gpufree_snapshot *snapshot
                 gap = ", ";
         }
         if (gpufree_holder_state(holder) == 'D')
-                gf_str_addf(&out, "%sin the kernel (D)", gap);
+                gf_str_addf(&out, "%sin the kernel (D)", gap), gap = ", ";
+        if (gpufree_holder_protected(holder))
+                gf_str_addf(&out, "%sprotected", gap);
         return take_marked(term, &out);
 }
 
@@ -311,4 +315,32 @@ void cli_view_gaps(const struct cli_term *term, const gpufree_snapshot *snapshot
                 cli_view_sentence(term, out, gap);
         if (gpufree_snapshot_driver_error(snapshot))
                 cli_view_sentence(term, out, gpufree_snapshot_driver_error(snapshot));
+}
+
+uint64_t cli_loose_memory(const gpufree_holder *holder)
+{
+        uint64_t sum = 0;
+        bool any = false;
+
+        for (size_t i = 0; i < gpufree_holder_device_count(holder); i++) {
+                int device = -1;
+                unsigned via = 0;
+                uint64_t count = 0, bytes = GPUFREE_UNKNOWN;
+
+                if (gpufree_holder_device(holder, i, &device, &via, &count, &bytes) < 0 ||
+                    !(via & GPUFREE_VIA_DMABUF) || bytes == GPUFREE_UNKNOWN)
+                        continue;
+                sum += bytes;
+                any = true;
+        }
+        return any ? sum : GPUFREE_UNKNOWN;
+}
+
+char *cli_view_duration(uint64_t ms)
+{
+        char buf[GF_TEXT_MAX];
+
+        if (ms > 0 && ms < 60000 && ms % 1000 == 0)
+                return gf_asprintf("%llu s", (unsigned long long)ms / 1000);
+        return strdup(gf_format_duration(ms, buf));
 }

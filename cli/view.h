@@ -16,7 +16,10 @@ char *cli_view_owner(const struct cli_term *term, const gpufree_holder *holder);
 /* How it holds that GPU (-1: whatever it holds): "fd ×20, map; leader zombie". */
 char *cli_view_how(const struct cli_term *term, const gpufree_snapshot *snapshot, const gpufree_holder *holder,
                    int gpu);
-char *cli_view_size(uint64_t bytes); /* "?" when not known */
+char *cli_view_size(uint64_t bytes);  /* "?" when not known */
+char *cli_view_duration(uint64_t ms); /* "10 s", not "10.0 s" */
+/* What dma-bufs alone keep, for a holder that no GPU can be named for; GPUFREE_UNKNOWN none. */
+uint64_t cli_loose_memory(const gpufree_holder *holder);
 
 /* "0-3, 5" of the GPUs for which `has` is set (as many as the snapshot has). */
 char *cli_view_gpu_set(const gpufree_snapshot *snapshot, const bool *has);

@@ -28,9 +28,11 @@ static const char *gpu_state(const gpufree_snapshot *snapshot, const gpufree_gpu
         const char *sentence = NULL;
         bool verified = false;
 
-        *ret_style = CLI_YELLOW;
+        *ret_style = gpufree_gpu_error(gpu) ? CLI_RED : CLI_YELLOW;
         if (gpufree_gpu_holders(gpu) > 0)
                 return "held";
+        if (gpufree_gpu_error(gpu))
+                return "error";
         if (verdict_of(report, gpu, &verified, &sentence) && verified) {
                 *ret_style = CLI_GREEN;
                 return "free";
@@ -81,8 +83,8 @@ static const struct cli_column gpu_columns[] = {
         { NULL, false, 8, 2 }, /* name */
         { NULL, false, 0, 1 }, /* PCI address */
         { NULL, false, 4, 0 }, /* state */
-        { NULL, true, 8, 4 },  /* memory */
-        { NULL, false, 8, 3 }, /* holders */
+        { NULL, true, 0, 4 },  /* memory: a figure cut short is another figure */
+        { NULL, false, 0, 3 }, /* holders */
 };
 
 void cli_view_gpus(const struct cli_session *session, const gpufree_snapshot *snapshot, const gpufree_report *report,
@@ -125,26 +127,6 @@ static const struct cli_column holder_columns[] = {
         { "SINCE", false, 0, 1 }, { "HOW", false, 12, 2 },  { "WHOSE", false, 12, 3 }, { "COMMAND", false, 16, 0 },
 };
 
-/* What a dma-buf alone keeps, for a holder that no GPU can be named for. */
-static uint64_t loose_memory(const gpufree_holder *holder)
-{
-        uint64_t sum = 0;
-        bool any = false;
-
-        for (size_t i = 0; i < gpufree_holder_device_count(holder); i++) {
-                int device = -1;
-                unsigned via = 0;
-                uint64_t count = 0, bytes = GPUFREE_UNKNOWN;
-
-                if (gpufree_holder_device(holder, i, &device, &via, &count, &bytes) < 0 ||
-                    !(via & GPUFREE_VIA_DMABUF) || bytes == GPUFREE_UNKNOWN)
-                        continue;
-                sum += bytes;
-                any = true;
-        }
-        return any ? sum : GPUFREE_UNKNOWN;
-}
-
 struct row {
         const gpufree_holder *holder;
         int gpu; /* -1: none in particular */
@@ -176,7 +158,7 @@ static void add_open_row(const struct cli_session *session, const gpufree_snapsh
                          const gpufree_holder *holder)
 {
         _cleanup_free_ bool *has = calloc(gpufree_snapshot_gpu_count(snapshot) + 1, sizeof(bool));
-        uint64_t loose = loose_memory(holder);
+        uint64_t loose = cli_loose_memory(holder);
         bool any = false;
         struct row row = { .holder = holder, .gpu = -1 };
 
@@ -245,6 +227,14 @@ static const char *verdict_word(const struct cli_session *session, const gpufree
         return gpu_state(gpufree_report_snapshot(report), gpu, NULL, ret_style);
 }
 
+static char *figures(const gpufree_gpu *gpu)
+{
+        _cleanup_free_ char *memory = gpu_memory(gpu);
+        size_t n = gpufree_gpu_holders(gpu);
+
+        return gf_asprintf("%s, %zu %s.", memory ? memory : "?", n, n == 1 ? "holder" : "holders");
+}
+
 void cli_view_verdicts(const struct cli_session *session, const gpufree_report *report, struct gf_str *out)
 {
         const struct cli_term *term = &session->term;
@@ -267,7 +257,7 @@ void cli_view_verdicts(const struct cli_session *session, const gpufree_report *
                                 position = (int)k;
                 name = cli_view_gpu(snapshot, position);
                 word = verdict_word(session, report, gpu, verified, &style);
-                text = cli_view_text(term, sentence ? sentence : "");
+                text = sentence ? cli_view_text(term, sentence) : figures(gpu);
                 if (!name || !text) {
                         out->failed = true;
                         return;

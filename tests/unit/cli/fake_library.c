@@ -528,18 +528,32 @@ int gpufree_report_fate(const gpufree_report *report, size_t position, const gpu
 
 size_t gpufree_report_gpu_count(const gpufree_report *report)
 {
-        return report->snapshot->n_gpus;
+        size_t n = 0;
+
+        for (size_t i = 0; i < report->snapshot->n_gpus; i++)
+                n += report->snapshot->gpus[i].selected;
+        return n;
+}
+
+/* The position-th selected one. */
+static size_t judged_gpu(const gpufree_report *report, size_t position)
+{
+        for (size_t i = 0; i < report->snapshot->n_gpus; i++)
+                if (report->snapshot->gpus[i].selected && position-- == 0)
+                        return i;
+        abort();
 }
 
 int gpufree_report_gpu(const gpufree_report *report, size_t position, const gpufree_gpu **ret_gpu,
                        uint64_t *ret_used_before, uint64_t *ret_used_after, uint64_t *ret_elapsed_ms,
                        bool *ret_verified, const char **ret_sentence)
 {
-        const gpufree_gpu *gpu = &report->snapshot->gpus[position];
+        size_t at = judged_gpu(report, position);
+        const gpufree_gpu *gpu = &report->snapshot->gpus[at];
 
         *ret_gpu = gpu;
-        *ret_used_before = report->before[position];
-        *ret_used_after = report->after[position];
+        *ret_used_before = report->before[at];
+        *ret_used_after = report->after[at];
         *ret_elapsed_ms = 180;
         *ret_verified = gpu->holders == 0 && gpu->used <= (32ULL << 20) && !report->snapshot->gaps[0];
         *ret_sentence = *ret_verified ? "0 B held, no holder found (every process looked at)." : NULL;
