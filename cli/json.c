@@ -425,9 +425,26 @@ void cli_json_report(json_t *document, const gpufree_report *report, bool with_f
                 json_decref(fates);
 }
 
+/* ASCII alone: neither a C1 control nor a mark that turns text reaches a terminal. jansson leaves DEL as it is. */
+static char *dump(const json_t *document)
+{
+        _cleanup_free_ char *raw = json_dumps(document, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12));
+        struct gf_str out = { 0 };
+        char *text = NULL;
+
+        if (!raw)
+                return NULL;
+        for (const char *c = raw; *c; c++)
+                if (*c == 0x7f)
+                        gf_str_add(&out, "\\u007f");
+                else
+                        gf_str_addc(&out, *c);
+        return gf_str_take(&out, &text) < 0 ? NULL : text;
+}
+
 void cli_json_text(struct gf_str *out, const json_t *document, int part)
 {
-        char *text = json_dumps(document, JSON_INDENT(2));
+        _cleanup_free_ char *text = dump(document);
         size_t n;
 
         if (!text) {
@@ -441,5 +458,4 @@ void cli_json_text(struct gf_str *out, const json_t *document, int part)
                 gf_str_addf(out, ",%s\n", text + 1);
         else
                 gf_str_addf(out, "%s\n", text);
-        free(text);
 }

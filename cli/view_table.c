@@ -264,7 +264,7 @@ void cli_view_verdicts(const struct cli_session *session, const gpufree_report *
                 }
                 gf_str_addf(out, "GPU %s  %s%s%s  ", name, term->color ? cli_style_code(style) : "", word,
                             term->color ? CLI_STYLE_END : "");
-                cli_text_wrap(out, text, term->width, 7, strlen("GPU   ") + strlen(name) + strlen(word) + 1);
+                cli_text_wrap(out, text, term->width, 7, strlen("GPU     ") + strlen(name) + strlen(word));
         }
         for (size_t i = 0; (line = gpufree_report_sentence(report, i)) != NULL; i++)
                 cli_view_sentence(term, out, line);

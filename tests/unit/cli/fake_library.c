@@ -94,8 +94,12 @@ _printf_(3, 4) static int fail(gpufree *context, int error, const char *format, 
 static bool cancelled(const gpufree *context, int timeout_ms)
 {
         struct pollfd p = { .fd = context->cancel_fd, .events = POLLIN };
+        int r;
 
-        return context->cancel_fd >= 0 && poll(&p, 1, timeout_ms) == 1;
+        do
+                r = poll(&p, 1, timeout_ms);
+        while (r < 0 && errno == EINTR);
+        return r == 1;
 }
 
 int gpufree_new(gpufree **ret_context)

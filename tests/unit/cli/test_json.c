@@ -55,11 +55,29 @@ static void two_parts_make_one_document(void **state)
         gf_str_done(&out);
 }
 
+static void a_document_is_plain_ascii(void **state)
+{
+        json_t *document = json_pack("{s:s}", "comm", "a\x7f é\xc2\x9b\xe2\x80\xae"), *again;
+        struct gf_str out = { 0 };
+        json_error_t error;
+
+        (void)state;
+        cli_json_text(&out, document, 0);
+        for (size_t i = 0; i < out.n; i++)
+                assert_true(out.s[i] == '\n' || (out.s[i] >= 0x20 && out.s[i] < 0x7f));
+        again = json_loads(out.s, 0, &error);
+        assert_true(json_equal(document, again));
+        json_decref(again);
+        json_decref(document);
+        gf_str_done(&out);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(any_bytes_become_valid_text),
                 cmocka_unit_test(two_parts_make_one_document),
+                cmocka_unit_test(a_document_is_plain_ascii),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
