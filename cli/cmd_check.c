@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#include "judge.h"
+#include "session.h"
+
+int cli_check(struct cli_session *session)
+{
+        _cleanup_snapshot_ gpufree_snapshot *snapshot = NULL;
+        _cleanup_report_ gpufree_report *report = NULL;
+        int r;
+
+        r = cli_look(session, &snapshot);
+        if (r != 0)
+                return r;
+        if (cli_no_gpu(session, snapshot))
+                return cli_judge_no_gpu(session, snapshot);
+        r = gpufree_check(session->context, snapshot, &report);
+        if (r < 0)
+                return cli_failed(session, r);
+        return cli_judge_report(session, report, (int)gpufree_report_outcome(report), NULL);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "judge.h"
+#include "json.h"
+#include "plan_view.h"
+#include "progress.h"
+#include "session.h"
+#include "view.h"
+
+struct kill {
+        struct cli_session *session;
+        const gpufree_snapshot *snapshot;
+        const gpufree_plan *plan;
+};
+
+/* The plan on standard output, before anything is signalled: where it cannot be written, nothing is done. */
+static int show_plan(const struct kill *kill)
+{
+        const struct cli_request *request = kill->session->request;
+        struct gf_str out = { 0 };
+
+        if (request->json) {
+                json_t *document = cli_json_new(kill->session);
+
+                cli_json_plan(document, kill->snapshot, kill->plan, &request->ladder);
+                cli_json_text(&out, document, 1);
+                json_decref(document);
+        } else if (request->quiet) {
+                for (size_t i = 0; i < gpufree_plan_target_count(kill->plan); i++)
+                        gf_str_addf(&out, "%d\n", (int)gpufree_holder_pid(gpufree_plan_target(kill->plan, i)));
+        } else {
+                cli_view_plan(kill->session, kill->snapshot, kill->plan, &out);
+                cli_view_gaps(&kill->session->term, kill->snapshot, &out);
+        }
+        return cli_deliver(kill->session, &out);
+}
+
+/* Ends the document begun by show_plan(); `report` may be NULL: nothing was begun. */
+static int finish_json(const struct kill *kill, const gpufree_report *report, int code, const char *reason)
+{
+        json_t *document = json_object();
+        struct gf_str out = { 0 };
+        int r;
+
+        cli_json_outcome(document, code, reason);
+        if (report)
+                cli_json_report(document, report, true);
+        cli_json_snapshot(document, report ? gpufree_report_snapshot(report) : kill->snapshot, report);
+        cli_json_text(&out, document, 2);
+        json_decref(document);
+        r = cli_deliver(kill->session, &out);
+        return r != 0 ? r : code;
+}
+
+static int finish_without(const struct kill *kill, int code, const char *reason)
+{
+        return kill->session->request->json ? finish_json(kill, NULL, code, reason) : code;
+}
+
+/* On standard error, where standard output has it for a program: nobody agrees to what they have not read. */
+static void show_plan_again(const struct kill *kill)
+{
+        struct cli_session session = *kill->session;
+        struct gf_str plan = { 0 };
+
+        session.term.width = session.term.err_width;
+        session.term.color = session.term.color && session.term.err_tty;
+        cli_view_plan(&session, kill->snapshot, kill->plan, &plan);
+        if (!plan.failed && plan.s)
+                cli_term_raw(&kill->session->term, plan.s, plan.n);
+        gf_str_done(&plan);
+}
+
+/* 0: go on. */
+static int confirm(const struct kill *kill)
+{
+        struct cli_session *session = kill->session;
+        int r;
+
+        if (session->request->yes || gpufree_plan_target_count(kill->plan) == 0)
+                return 0;
+        if (!session->term.in_tty) {
+                cli_term_error(&session->term,
+                               "nothing was ended: standard input is no terminal to confirm on; add --yes to go on");
+                return GPUFREE_REFUSED;
+        }
+        if (session->request->json || session->request->quiet)
+                show_plan_again(kill);
+        r = cli_term_ask(&session->term, "Go on? [y/N] ", session->cancel_fd);
+        if (r == 1)
+                return 0;
+        if (r == -ENOTTY)
+                cli_term_error(&session->term, "nothing was ended: no terminal to ask on; add --yes to go on");
+        else
+                cli_term_error(&session->term, "nothing was ended: not confirmed");
+        return GPUFREE_REFUSED;
+}
+
+static int dry_run(const struct kill *kill)
+{
+        int code = GPUFREE_OK;
+
+        if (gpufree_plan_target_count(kill->plan) == 0 && gpufree_plan_spared_count(kill->plan) > 0)
+                code = GPUFREE_REFUSED;
+        else if (gpufree_plan_target_count(kill->plan) == 0 && !gpufree_snapshot_complete(kill->snapshot))
+                code = GPUFREE_INCOMPLETE;
+        return finish_without(kill, code, "dry-run");
+}
+
+static int execute(const struct kill *kill)
+{
+        struct cli_session *session = kill->session;
+        struct cli_progress progress = { .session = session };
+        _cleanup_report_ gpufree_report *report = NULL;
+        struct gf_str out = { 0 };
+        const char *reason = NULL;
+        int r, code;
+
+        if (!session->request->quiet)
+                gpufree_set_event_handler(session->context, cli_progress_event, &progress);
+        r = gpufree_kill(session->context, session->selection, kill->plan, &session->request->ladder, &report);
+        gpufree_set_event_handler(session->context, NULL, NULL);
+        cli_progress_done(&progress);
+        if (r < 0) {
+                code = cli_failed(session, r);
+                cli_term_error(&session->term, "nothing was ended");
+                code = code >= 128 ? GPUFREE_HELD : code;
+                return finish_without(kill, code, cli_interrupted() ? "interrupted" : "failed");
+        }
+        code = (int)gpufree_report_outcome(report);
+        if (cli_interrupted() != 0 && code != GPUFREE_OK) {
+                cli_say_interrupted(session);
+                code = GPUFREE_HELD;
+                reason = "interrupted";
+        }
+        if (session->request->json)
+                return finish_json(kill, report, code, reason);
+        if (!session->request->quiet) {
+                cli_view_fates(session, kill->plan, report, reason != NULL, &out);
+                cli_view_verdicts(session, report, &out);
+                r = cli_deliver(session, &out);
+                return r != 0 ? r : code;
+        }
+        for (size_t i = 0; code != GPUFREE_OK && gpufree_report_sentence(report, i); i++)
+                cli_term_error(&session->term, "%s", gpufree_report_sentence(report, i));
+        return code;
+}
+
+int cli_kill(struct cli_session *session)
+{
+        _cleanup_snapshot_ gpufree_snapshot *snapshot = NULL;
+        _cleanup_plan_ gpufree_plan *plan = NULL;
+        struct kill kill = { .session = session };
+        int r;
+
+        r = cli_look(session, &snapshot);
+        if (r >= 128) {
+                cli_term_error(&session->term, "nothing was ended");
+                return GPUFREE_HELD;
+        }
+        if (r != 0)
+                return r;
+        if (cli_no_gpu(session, snapshot))
+                return cli_judge_no_gpu(session, snapshot);
+        r = gpufree_plan_new(session->context, snapshot, &plan);
+        if (r < 0)
+                return cli_failed(session, r);
+        kill.snapshot = snapshot;
+        kill.plan = plan;
+        r = show_plan(&kill);
+        if (r != 0)
+                return r;
+        if (session->request->dry_run)
+                return dry_run(&kill);
+        r = confirm(&kill);
+        if (r != 0)
+                return finish_without(&kill, r, "not-confirmed");
+        return execute(&kill);
+}

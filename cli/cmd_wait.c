@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "judge.h"
+#include "progress.h"
+#include "session.h"
+
+int cli_wait(struct cli_session *session)
+{
+        _cleanup_report_ gpufree_report *report = NULL;
+        struct cli_progress progress = { .session = session };
+        int r;
+
+        if (!session->request->quiet)
+                gpufree_set_event_handler(session->context, cli_progress_event, &progress);
+        r = gpufree_wait(session->context, session->selection, session->request->timeout_ms,
+                         session->request->ladder.settle_ms, &report);
+        gpufree_set_event_handler(session->context, NULL, NULL);
+        cli_progress_done(&progress);
+        if (r < 0)
+                return cli_failed(session, r);
+        if (cli_interrupted() != 0 && gpufree_report_outcome(report) != GPUFREE_OK)
+                return cli_failed(session, -ECANCELED);
+        if (cli_no_gpu(session, gpufree_report_snapshot(report)))
+                return cli_judge_no_gpu(session, gpufree_report_snapshot(report));
+        return cli_judge_report(session, report, (int)gpufree_report_outcome(report), NULL);
+}

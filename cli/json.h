@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <jansson.h>
+
+#include "gpufree.h"
+#include "session.h"
+
+/* Documents as docs/json.md describes them. Functions return a new reference, NULL without memory. */
+json_t *cli_json_new(const struct cli_session *session); /* schema, version, command */
+/* Adds outcome, exit and reason. */
+void cli_json_outcome(json_t *document, int code, const char *reason);
+/* Adds scan, driver, gpus, holders, others. `report` may be NULL: no verdicts. */
+void cli_json_snapshot(json_t *document, const gpufree_snapshot *snapshot, const gpufree_report *report);
+void cli_json_plan(json_t *document, const gpufree_snapshot *snapshot, const gpufree_plan *plan,
+                   const struct gpufree_ladder *ladder);
+/* Adds sentences, elapsed_ms and, for kill, fates. */
+void cli_json_report(json_t *document, const gpufree_report *report, bool fates);
+
+/* The text of a document. With `part` 1 its begin without the closing brace, with 2 the rest: a document in two pieces.
+ */
+void cli_json_text(struct gf_str *out, const json_t *document, int part);
+/* Valid UTF-8 from any bytes: what is none becomes U+FFFD. */
+json_t *cli_json_string(const char *text, size_t n);

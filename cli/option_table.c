@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "options.h"
+
+#define LIST (1u << CLI_LIST)
+#define KILL (1u << CLI_KILL)
+#define CHECK (1u << CLI_CHECK)
+#define WAIT (1u << CLI_WAIT)
+#define SCAN (LIST | KILL | CHECK | WAIT) /* the commands that look at the machine */
+#define EVERY (SCAN | (1u << CLI_HELP))
+
+const struct cli_command_info cli_commands[CLI_COMMANDS] = {
+        [CLI_LIST] = { "list", "who holds each GPU (also without a command)", "[list] [OPTION...] [DEVICE...]",
+                       "Shows every GPU and every process that holds one: memory, since when, how it is held, whose\n"
+                       "it is. Processes are found by the device they keep open, never by name.\n" },
+        [CLI_KILL] = { "kill", "end the selected holders, and prove that the memory came back",
+                       "kill [OPTION...] [DEVICE...]",
+                       "Shows what would be ended, asks, ends just that (TERM, after a grace KILL), waits until the\n"
+                       "processes are gone, looks again until nothing selected is left, and compares the memory.\n"
+                       "Without a selection every holder of a GPU is meant. Services and this login are left "
+                       "alone.\n" },
+        [CLI_CHECK] = { "check", "exit status: free or not", "check [OPTION...] [DEVICE...]",
+                        "Says whether the selected GPUs are free, on what evidence, and exits 0 (free) or 1 "
+                        "(held).\n" },
+        [CLI_WAIT] = { "wait", "wait until the selected GPUs are free", "wait [OPTION...] [DEVICE...]",
+                       "Blocks until the selected GPUs are free, or until --timeout (exit 6).\n" },
+        [CLI_HELP] = { "help", "this overview, or the help of one command", "help [COMMAND]",
+                       "Shows the overview, or what one command takes.\n" },
+};
+
+#define SELECT(name, argument, criterion, help)                                                                        \
+        {                                                                                                              \
+                name, '\0', argument, SCAN, CLI_GROUP_SELECT, CLI_OPT_CRITERION, criterion, help                       \
+        }
+#define OPTION(name, letter, argument, commands, group, id, help)                                                      \
+        {                                                                                                              \
+                name, letter, argument, commands, group, id, GPUFREE_BY_GPU, help                                      \
+        }
+
+const struct cli_option cli_options[] = {
+        SELECT("gpu", "LIST", GPUFREE_BY_GPU, "GPUs: index as nvidia-smi counts, UUID, PCI address, MIG UUID, all"),
+        SELECT("pid", "LIST", GPUFREE_BY_PID, "these processes"),
+        SELECT("user", "LIST", GPUFREE_BY_USER, "processes of these users (name, number, me)"),
+        SELECT("container", "NAME", GPUFREE_BY_CONTAINER, "in this container (id, start of the id, name)"),
+        SELECT("unit", "NAME", GPUFREE_BY_UNIT, "of this systemd unit"),
+        SELECT("job", "ID", GPUFREE_BY_JOB, "of this batch job"),
+        SELECT("session", "ID", GPUFREE_BY_SESSION, "of this login session"),
+        SELECT("match", "REGEX", GPUFREE_BY_MATCH, "command line matches (extended regular expression)"),
+        SELECT("older-than", "DURATION", GPUFREE_BY_OLDER_THAN, "started longer ago than this (10s, 2m, 8h)"),
+        SELECT("vendor", "NAME", GPUFREE_BY_VENDOR, "holders of this vendor's GPUs (nvidia, amd, intel, ...)"),
+        SELECT("orphans", NULL, GPUFREE_ORPHANS, "whose parent is gone"),
+        SELECT("stopped", NULL, GPUFREE_STOPPED, "that are stopped (Ctrl-Z, SIGSTOP)"),
+        SELECT("any-open", NULL, GPUFREE_ANY_OPEN, "also those that merely have a GPU device open"),
+        OPTION("dev-root", '\0', "DIR", SCAN, CLI_GROUP_LOOK, CLI_OPT_DEV_ROOT,
+               "look for device nodes in DIR, not /dev"),
+        OPTION("scan", '\0', "HOW", SCAN, CLI_GROUP_LOOK, CLI_OPT_SCAN, "auto (default), bpf or proc"),
+        OPTION("scope", '\0', "WHAT", SCAN, CLI_GROUP_LOOK, CLI_OPT_SCOPE,
+               "free for the whole machine (default) or for this PID namespace: machine, namespace"),
+        OPTION("dry-run", 'n', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_DRY_RUN, "show the plan, end nothing"),
+        OPTION("yes", 'y', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_YES,
+               "do not ask; needed when standard input is no terminal"),
+        OPTION("signal", '\0', "SIGNAL", KILL, CLI_GROUP_KILL, CLI_OPT_SIGNAL, "the first signal (TERM)"),
+        OPTION("grace", '\0', "DURATION", KILL, CLI_GROUP_KILL, CLI_OPT_GRACE, "from it to SIGKILL (10s)"),
+        OPTION("force", '9', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_FORCE, "SIGKILL at once"),
+        { "include", '\0', "NAME", KILL, CLI_GROUP_KILL, CLI_OPT_CRITERION, GPUFREE_INCLUDE,
+          "lift the protection of this one: a PID, a process name, a unit" },
+        OPTION("stop-owner", '\0', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_STOP_OWNER,
+               "stop the container, unit or job itself (not in this version)"),
+        OPTION("timeout", '\0', "DURATION", KILL | WAIT, CLI_GROUP_WAIT, CLI_OPT_TIMEOUT,
+               "for the whole (kill: 60s; wait: none)"),
+        OPTION("settle", '\0', "DURATION", KILL | WAIT, CLI_GROUP_WAIT, CLI_OPT_SETTLE,
+               "how long memory may take to come back (5s)"),
+        OPTION("for", '\0', "PURPOSE", CHECK, CLI_GROUP_WAIT, CLI_OPT_FOR, "free for what: run (the only one yet)"),
+        OPTION("json", '\0', NULL, SCAN, CLI_GROUP_OUTPUT, CLI_OPT_JSON, "one JSON document"),
+        OPTION("quiet", 'q', NULL, SCAN, CLI_GROUP_OUTPUT, CLI_OPT_QUIET, "PIDs alone, one a line"),
+        OPTION("color", '\0', "WHEN", EVERY, CLI_GROUP_OUTPUT, CLI_OPT_COLOR, "auto (default), always, never"),
+        OPTION("help", 'h', NULL, EVERY, CLI_GROUP_OUTPUT, CLI_OPT_HELP, "help, also for one command"),
+        OPTION("version", 'V', NULL, EVERY, CLI_GROUP_OUTPUT, CLI_OPT_VERSION, "the version"),
+        OPTION("dump-options", '\0', NULL, EVERY, CLI_GROUPS, CLI_OPT_DUMP, ""),
+};
+const size_t cli_option_count = ELEMENTSOF(cli_options);

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+#include "options.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/num.h"
+
+/* Later issues bring these; until then the answer is a plain one. */
+static const char *const later_commands[] = { "explain", "run", "park", "unpark", "top", "watch" };
+static const char *const later_purposes[] = { "reset", "mig", "unload", "unbind" };
+
+_printf_(2, 3) static int wrong(char **ret_error, const char *format, ...)
+{
+        va_list ap;
+
+        va_start(ap, format);
+        *ret_error = gf_vasprintf(format, ap);
+        va_end(ap);
+        return *ret_error ? -EINVAL : -ENOMEM;
+}
+
+static bool one_of(const char *word, const char *const *list, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(word, list[i]) == 0)
+                        return true;
+        return false;
+}
+
+#define WORD_MAX 24
+
+/* How many letters to change, add, leave out or swap. */
+static size_t distance(const char *a, const char *b)
+{
+        size_t rows[3][WORD_MAX + 1], n = strlen(a), m = strlen(b);
+
+        if (n > WORD_MAX || m > WORD_MAX)
+                return WORD_MAX;
+        for (size_t j = 0; j <= m; j++)
+                rows[0][j] = j;
+        for (size_t i = 1; i <= n; i++) {
+                size_t *now = rows[i % 3], *before = rows[(i - 1) % 3], *two = rows[(i + 1) % 3];
+
+                now[0] = i;
+                for (size_t j = 1; j <= m; j++) {
+                        size_t best = before[j - 1] + (a[i - 1] != b[j - 1]);
+
+                        if (before[j] + 1 < best)
+                                best = before[j] + 1;
+                        if (now[j - 1] + 1 < best)
+                                best = now[j - 1] + 1;
+                        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && two[j - 2] + 1 < best)
+                                best = two[j - 2] + 1;
+                        now[j] = best;
+                }
+        }
+        return rows[n % 3][m];
+}
+
+const char *cli_nearest(const char *word, const char *const *candidates, size_t n)
+{
+        const char *nearest = NULL;
+        size_t best = strlen(word) > 4 ? 3 : 2; /* not near enough from here on */
+
+        for (size_t i = 0; i < n; i++) {
+                size_t d = distance(word, candidates[i]);
+
+                if (strlen(word) >= 2 && gf_startswith(candidates[i], word))
+                        d = 1;
+                if (d < best) {
+                        best = d;
+                        nearest = candidates[i];
+                }
+        }
+        return nearest;
+}
+
+enum cli_command cli_command_find(const char *name)
+{
+        enum cli_command command = CLI_LIST;
+
+        while (command < CLI_COMMANDS && strcmp(cli_commands[command].name, name) != 0)
+                command++;
+        return command;
+}
+
+static int unknown_command(const char *word, char **ret_error)
+{
+        const char *names[CLI_COMMANDS], *near;
+
+        for (size_t i = 0; i < CLI_COMMANDS; i++)
+                names[i] = cli_commands[i].name;
+        if (one_of(word, later_commands, ELEMENTSOF(later_commands)))
+                return wrong(ret_error, "%s: not in this version; it has list, kill, check, wait and help", word);
+        near = cli_nearest(word, names, CLI_COMMANDS);
+        if (near)
+                return wrong(ret_error, "\"%s\" is no command; did you mean \"gpufree %s\"?", word, near);
+        return wrong(ret_error,
+                     "\"%s\" is no command (list, kill, check, wait, help) and no device path (like /dev/nvidia0)",
+                     word);
+}
+
+static int unknown_option(const char *name, char **ret_error)
+{
+        const char *names[64], *near;
+        size_t n = 0;
+
+        for (size_t i = 0; i < cli_option_count && n < ELEMENTSOF(names); i++)
+                if (cli_options[i].group != CLI_GROUPS)
+                        names[n++] = cli_options[i].name;
+        near = cli_nearest(name, names, n);
+        if (near)
+                return wrong(ret_error, "--%s: no such option; did you mean --%s?", name, near);
+        return wrong(ret_error, "--%s: no such option; \"gpufree --help\" lists them", name);
+}
+
+const char *cli_signal_name(int signal)
+{
+        return sigabbrev_np(signal);
+}
+
+int cli_signal_parse(const char *text, int *ret_signal)
+{
+        const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
+        uint32_t number;
+
+        if (gf_parse_u32(text, &number) == 0) {
+                if (number < 1 || number > (uint32_t)SIGRTMAX || !sigabbrev_np((int)number))
+                        return -EINVAL;
+                *ret_signal = (int)number;
+                return 0;
+        }
+        for (int i = 1; i <= SIGRTMAX; i++) {
+                const char *known = sigabbrev_np(i);
+
+                if (known && strcasecmp(known, name) == 0) {
+                        *ret_signal = i;
+                        return 0;
+                }
+        }
+        return -EINVAL;
+}
+
+static int take_duration(const char *name, const char *value, uint64_t *ret, char **ret_error)
+{
+        if (gf_parse_duration(value, ret) < 0)
+                return wrong(ret_error, "--%s: \"%s\" is no duration (like 500ms, 10s, 2m)", name, value);
+        return 0;
+}
+
+/* The position of `value` in `words`, written to *ret. */
+static int take_word(const char *name, const char *value, const char *const *words, size_t n, unsigned *ret,
+                     char **ret_error)
+{
+        struct gf_str list = { 0 };
+        int r;
+
+        for (size_t i = 0; i < n; i++) {
+                if (strcmp(value, words[i]) == 0) {
+                        *ret = (unsigned)i;
+                        gf_str_done(&list);
+                        return 0;
+                }
+                gf_str_addf(&list, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", words[i]);
+        }
+        r = wrong(ret_error, "--%s: \"%s\" is none of %s", name, value, list.s ? list.s : "");
+        gf_str_done(&list);
+        return r;
+}
+
+static int take_purpose(const char *value, char **ret_error)
+{
+        if (strcmp(value, "run") == 0)
+                return 0;
+        if (one_of(value, later_purposes, ELEMENTSOF(later_purposes)))
+                return wrong(ret_error, "check --for %s: not in this version; it has --for run", value);
+        return wrong(ret_error, "--for: \"%s\" is no purpose; this version has run", value);
+}
+
+static int take_criterion(struct cli_request *request, const struct cli_option *option, const char *value)
+{
+        struct cli_criterion *criterion = gf_vec_add(&request->criteria);
+
+        if (!criterion)
+                return -ENOMEM;
+        criterion->option = option;
+        criterion->value = value;
+        return 0;
+}
+
+static int take_choice(struct cli_request *request, const struct cli_option *option, const char *value,
+                       char **ret_error)
+{
+        static const char *const scans[] = { "auto", "bpf", "proc" }, *const scopes[] = { "machine", "namespace" },
+                                 *const colors[] = { "auto", "always", "never" };
+        unsigned n = 0;
+        int r;
+
+        if (option->id == CLI_OPT_SCAN) {
+                r = take_word(option->name, value, scans, ELEMENTSOF(scans), &n, ret_error);
+                request->scan = n == 0 ? GPUFREE_SCAN_AUTO : n == 1 ? GPUFREE_SCAN_BPF : GPUFREE_SCAN_PROC;
+        } else if (option->id == CLI_OPT_SCOPE) {
+                r = take_word(option->name, value, scopes, ELEMENTSOF(scopes), &n, ret_error);
+                request->scope = n == 0 ? GPUFREE_SCOPE_MACHINE : GPUFREE_SCOPE_NAMESPACE;
+        } else {
+                r = take_word(option->name, value, colors, ELEMENTSOF(colors), &n, ret_error);
+                request->color = n == 0 ? CLI_COLOR_AUTO : n == 1 ? CLI_COLOR_ALWAYS : CLI_COLOR_NEVER;
+        }
+        return r;
+}
+
+static int take(struct cli_request *request, const struct cli_option *option, const char *value, char **ret_error)
+{
+        const struct cli_option **seen = gf_vec_add(&request->seen);
+
+        if (!seen)
+                return -ENOMEM;
+        *seen = option;
+        switch (option->id) {
+        case CLI_OPT_CRITERION:
+                return take_criterion(request, option, value);
+        case CLI_OPT_DEV_ROOT:
+                request->dev_root = value;
+                return 0;
+        case CLI_OPT_SCAN:
+        case CLI_OPT_SCOPE:
+        case CLI_OPT_COLOR:
+                return take_choice(request, option, value, ret_error);
+        case CLI_OPT_DRY_RUN:
+                request->dry_run = true;
+                return 0;
+        case CLI_OPT_YES:
+                request->yes = true;
+                return 0;
+        case CLI_OPT_SIGNAL:
+                request->signal_set = true;
+                if (cli_signal_parse(value, &request->ladder.signal) < 0)
+                        return wrong(ret_error, "--signal: \"%s\" is no signal (like TERM, INT, 15)", value);
+                return 0;
+        case CLI_OPT_GRACE:
+                return take_duration(option->name, value, &request->ladder.grace_ms, ret_error);
+        case CLI_OPT_FORCE:
+                request->ladder.force = true;
+                return 0;
+        case CLI_OPT_STOP_OWNER:
+                return wrong(ret_error, "--stop-owner: not in this version; stop the owner with its own command "
+                                        "(docker stop, systemctl stop, scancel)");
+        case CLI_OPT_TIMEOUT:
+                request->timeout_set = true;
+                return take_duration(option->name, value, &request->timeout_ms, ret_error);
+        case CLI_OPT_SETTLE:
+                return take_duration(option->name, value, &request->ladder.settle_ms, ret_error);
+        case CLI_OPT_FOR:
+                return take_purpose(value, ret_error);
+        case CLI_OPT_JSON:
+                request->json = true;
+                return 0;
+        case CLI_OPT_QUIET:
+                request->quiet = true;
+                return 0;
+        case CLI_OPT_HELP:
+                request->help = true;
+                return 0;
+        case CLI_OPT_VERSION:
+                request->version = true;
+                return 0;
+        case CLI_OPT_DUMP:
+                request->dump = true;
+                return 0;
+        default:
+                return -EINVAL;
+        }
+}
+
+/* "--name", "--name=value", "--name value": *i moves on when the next word is the value. */
+static int take_long(struct cli_request *request, int argc, char *const argv[], int *i, char **ret_error)
+{
+        const char *word = argv[*i] + 2, *equals = strchr(word, '=');
+        size_t n = equals ? (size_t)(equals - word) : strlen(word);
+
+        for (size_t k = 0; k < cli_option_count; k++) {
+                const struct cli_option *option = &cli_options[k];
+
+                if (strlen(option->name) != n || strncmp(option->name, word, n) != 0)
+                        continue;
+                if (!option->argument)
+                        return equals ? wrong(ret_error, "--%s takes no value", option->name)
+                                      : take(request, option, NULL, ret_error);
+                if (equals)
+                        return take(request, option, equals + 1, ret_error);
+                if (*i + 1 >= argc)
+                        return wrong(ret_error, "--%s needs a value: --%s %s", option->name, option->name,
+                                     option->argument);
+                return take(request, option, argv[++*i], ret_error);
+        }
+        _cleanup_free_ char *name = strndup(word, n);
+
+        return name ? unknown_option(name, ret_error) : -ENOMEM;
+}
+
+/* "-n", "-nq": no option with a letter takes a value. */
+static int take_short(struct cli_request *request, const char *word, char **ret_error)
+{
+        for (const char *c = word + 1; *c; c++) {
+                const struct cli_option *option = NULL;
+                int r;
+
+                for (size_t k = 0; k < cli_option_count && !option; k++)
+                        if (cli_options[k].letter == *c)
+                                option = &cli_options[k];
+                if (!option)
+                        return wrong(ret_error, "%s: there is no option -%c; \"gpufree --help\" lists them", word, *c);
+                r = take(request, option, NULL, ret_error);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int take_positional(struct cli_request *request, const char *word, char **ret_error)
+{
+        const char **path;
+        bool number = word[0] != '\0' && word[strspn(word, "0123456789")] == '\0';
+
+        if (number)
+                return wrong(ret_error,
+                             "%s: is no device path; a process is selected with --pid %s, a GPU with --gpu %s", word,
+                             word, word);
+        if (!request->named && request->paths.n == 0 && !strchr(word, '/')) {
+                request->command = cli_command_find(word);
+                request->named = true;
+                return request->command < CLI_COMMANDS ? 0 : unknown_command(word, ret_error);
+        }
+        if (request->named && request->command == CLI_HELP) {
+                if (request->topic)
+                        return wrong(ret_error, "help takes one command: gpufree help kill");
+                request->topic = word;
+                return cli_command_find(word) < CLI_COMMANDS ? 0 : unknown_command(word, ret_error);
+        }
+        path = gf_vec_add(&request->paths);
+        if (!path)
+                return -ENOMEM;
+        *path = word;
+        return 0;
+}
+
+static int no_such_combination(const struct cli_request *request, char **ret_error)
+{
+        for (size_t i = 0; i < request->seen.n; i++) {
+                const struct cli_option *option = request->seen.v[i];
+                const char *for_which = NULL;
+
+                if (option->commands & (1u << request->command))
+                        continue;
+                for (size_t c = CLI_COMMANDS; c-- > 0;)
+                        if (option->commands & (1u << c))
+                                for_which = cli_commands[c].name;
+                return wrong(ret_error, "--%s is not for \"gpufree %s\" (it is for \"gpufree %s\")", option->name,
+                             cli_commands[request->command].name, for_which);
+        }
+        if (request->json && request->quiet)
+                return wrong(ret_error, "--json and --quiet exclude each other");
+        if (request->ladder.force && request->signal_set)
+                return wrong(ret_error, "--force and --signal exclude each other: --force sends SIGKILL at once");
+        return 0;
+}
+
+/* Without --timeout a long grace stretches the whole, so that there is time left after SIGKILL. */
+static void settle_timeout(struct cli_request *request)
+{
+        const uint64_t after_kill_ms = 50000;
+
+        if (request->command != CLI_KILL)
+                return;
+        if (request->timeout_set)
+                request->ladder.timeout_ms = request->timeout_ms;
+        else if (__builtin_add_overflow(request->ladder.grace_ms, after_kill_ms, &request->ladder.timeout_ms))
+                request->ladder.timeout_ms = GPUFREE_UNKNOWN - 1;
+        if (!request->timeout_set && request->ladder.timeout_ms < 60000)
+                request->ladder.timeout_ms = 60000;
+}
+
+int cli_request_parse(struct cli_request *request, int argc, char *const argv[], char **ret_error)
+{
+        bool only_positional = false;
+        int r = 0;
+
+        *request = (struct cli_request){ .ladder = GPUFREE_LADDER_INIT, .timeout_ms = GPUFREE_UNKNOWN };
+        for (int i = 1; i < argc && r >= 0; i++) {
+                const char *word = argv[i];
+
+                if (only_positional || word[0] != '-' || word[1] == '\0')
+                        r = take_positional(request, word, ret_error);
+                else if (strcmp(word, "--") == 0)
+                        only_positional = true;
+                else if (word[1] == '-')
+                        r = take_long(request, argc, argv, &i, ret_error);
+                else
+                        r = take_short(request, word, ret_error);
+        }
+        if (r < 0)
+                return r;
+        if (request->help || request->version || request->dump)
+                return 0;
+        r = no_such_combination(request, ret_error);
+        if (r < 0)
+                return r;
+        settle_timeout(request);
+        return 0;
+}
+
+void cli_request_done(struct cli_request *request)
+{
+        gf_vec_done(&request->criteria);
+        gf_vec_done(&request->paths);
+        gf_vec_done(&request->seen);
+}
+
+bool cli_request_filters(const struct cli_request *request)
+{
+        for (size_t i = 0; i < request->criteria.n; i++) {
+                enum gpufree_criterion criterion = request->criteria.v[i].option->criterion;
+
+                if (criterion != GPUFREE_BY_GPU && criterion != GPUFREE_ANY_OPEN && criterion != GPUFREE_INCLUDE)
+                        return true;
+        }
+        return false;
+}
+
+bool cli_request_any_open(const struct cli_request *request)
+{
+        for (size_t i = 0; i < request->criteria.n; i++)
+                if (request->criteria.v[i].option->criterion == GPUFREE_ANY_OPEN)
+                        return true;
+        return false;
+}

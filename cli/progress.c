@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "progress.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/num.h"
+
+static struct cli_step *step_of(struct cli_progress *progress, pid_t pid)
+{
+        struct cli_step *step;
+
+        for (size_t i = 0; i < progress->steps.n; i++)
+                if (progress->steps.v[i].pid == pid)
+                        return &progress->steps.v[i];
+        step = gf_vec_add(&progress->steps);
+        if (step)
+                step->pid = pid;
+        return step;
+}
+
+static const char *signal_text(int signal)
+{
+        const char *name = cli_signal_name(signal);
+
+        return name ? name : "signal";
+}
+
+static void on_signalled(struct cli_progress *progress, const struct gpufree_event *event)
+{
+        struct cli_step *step = step_of(progress, event->pid);
+        char buf[GF_TEXT_MAX];
+
+        if (event->signal == SIGCONT || !step) /* part of the first signal's delivery */
+                return;
+        if (event->signal == SIGKILL && step->signal != 0) {
+                step->escalated = true;
+                cli_term_say(&progress->session->term, "  %d  %s, still there after %s: KILL", (int)event->pid,
+                             signal_text(step->signal), gf_format_duration(event->elapsed_ms, buf));
+        }
+        step->signal = event->signal;
+        step->elapsed_ms = event->elapsed_ms;
+}
+
+static void on_gone(struct cli_progress *progress, const struct gpufree_event *event)
+{
+        const struct cli_step *step = step_of(progress, event->pid);
+        char buf[GF_TEXT_MAX];
+
+        cli_term_say(&progress->session->term, "  %d  %s, gone after %s", (int)event->pid,
+                     step && step->signal != 0 ? signal_text(step->signal) : "no signal",
+                     gf_format_duration(event->elapsed_ms, buf));
+}
+
+static void on_memory(struct cli_progress *progress, const struct gpufree_event *event)
+{
+        char size[GF_TEXT_MAX], since[GF_TEXT_MAX];
+        _cleanup_free_ char *text = NULL;
+        int index = event->gpu ? gpufree_gpu_index(event->gpu) : -1;
+
+        text = index < 0 ? gf_asprintf("  memory: %s still held, %s", gf_format_size(event->bytes, size),
+                                       gf_format_duration(event->elapsed_ms, since))
+                         : gf_asprintf("  GPU %d: %s still held, %s", index, gf_format_size(event->bytes, size),
+                                       gf_format_duration(event->elapsed_ms, since));
+        cli_term_progress(&progress->session->term, text);
+}
+
+static void on_waiting(struct cli_progress *progress, const struct gpufree_event *event)
+{
+        char since[GF_TEXT_MAX];
+        _cleanup_free_ char *text = gf_asprintf("  waiting for %llu %s, %s", (unsigned long long)event->count,
+                                                event->count == 1 ? "process" : "processes",
+                                                gf_format_duration(event->elapsed_ms, since));
+
+        cli_term_progress(&progress->session->term, text);
+}
+
+void cli_progress_event(void *userdata, const struct gpufree_event *event)
+{
+        struct cli_progress *progress = userdata;
+        struct cli_term *term = &progress->session->term;
+
+        switch (event->type) {
+        case GPUFREE_EVENT_SIGNALLED:
+                on_signalled(progress, event);
+                break;
+        case GPUFREE_EVENT_GONE:
+                on_gone(progress, event);
+                break;
+        case GPUFREE_EVENT_REFUSED:
+                cli_term_say(term, "  %d  not signalled: %s", (int)event->pid, strerror(-event->error));
+                break;
+        case GPUFREE_EVENT_SURVIVED:
+                cli_term_say(term, "  %d  still there", (int)event->pid);
+                break;
+        case GPUFREE_EVENT_NEWCOMER:
+                cli_term_say(term, "  %d  holds too, came after the plan", (int)event->pid);
+                break;
+        case GPUFREE_EVENT_WAITING:
+                on_waiting(progress, event);
+                break;
+        case GPUFREE_EVENT_RESCAN:
+                cli_term_progress(term, "  looking again");
+                break;
+        case GPUFREE_EVENT_MEMORY:
+                on_memory(progress, event);
+                break;
+        default: /* of a newer library */
+                break;
+        }
+}
+
+void cli_progress_done(struct cli_progress *progress)
+{
+        cli_term_progress(&progress->session->term, NULL);
+        gf_vec_done(&progress->steps);
+}
