@@ -154,6 +154,8 @@ static void two_hundred_targets_and_thirty_two_descriptors(void **state)
         assert_int_equal(report->outcome, GPUFREE_OK);
 }
 
+#define MOST_HOPS 400
+
 /* Holds, forks a successor that holds, and exits: over and over. */
 static void part_hopper(struct play *play, struct slot *slot)
 {
@@ -162,7 +164,7 @@ static void part_hopper(struct play *play, struct slot *slot)
 
                 slot_open(slot);
                 usleep(3000);
-                if (hop > 300)
+                if (hop > MOST_HOPS)
                         _exit(0);
                 next = slot_new(play->stage, slot->program, 0, slot->memory);
                 if (fork() != 0)
@@ -183,6 +185,8 @@ static void catches_who_forks_while_being_ended(void **state)
         play_start(play, "hopper", GIB, part_hopper);
         report = play_kill(play);
         assert_int_equal(report->outcome, GPUFREE_OK);
+        /* They were ended; they did not come to the end of their hops. */
+        assert_true(play->stage->used < 2 * MOST_HOPS);
         for (int i = 0; i < play->stage->used; i++)
                 assert_true(&play->stage->slots[i] == bystander || !play->stage->slots[i].pid ||
                             !is_alive(&play->stage->slots[i]));
