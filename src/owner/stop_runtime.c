@@ -136,6 +136,36 @@ static void docker_again(struct gf_search *s, const struct gf_cgroup_owner *owne
         }
 }
 
+/*
+ * A container made with -P is only found by its tools when they are told the same; its monitor, the parent of its init,
+ * has it in its title: "[lxc monitor] PATH NAME".
+ */
+static void lxc_path(struct gf_search *s, const char *id)
+{
+        static const char title[] = "[lxc monitor] ";
+        struct gf_brief chain[GF_ANCESTORS_MAX];
+        size_t n = gf_ancestors(s->env, s->holder->facts.ppid, chain, ELEMENTSOF(chain));
+
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_(gf_strv_done) gf_strv words = { 0 };
+                char *path, *end;
+
+                if (strcmp(chain[i].comm, "lxc-start") != 0 || chain[i].uid != s->me)
+                        continue;
+                if (gf_words_read(s->env, &chain[i].id, &words) < 0 || words.n == 0 ||
+                    !gf_startswith(words.v[0], title))
+                        continue;
+                path = words.v[0] + sizeof(title) - 1;
+                end = strrchr(path, ' ');
+                if (!end || strcmp(end + 1, id) != 0 || path[0] != '/')
+                        continue;
+                *end = '\0';
+                if (strcmp(path, "/var/lib/lxc") != 0)
+                        GF_COMMAND(s, path, "-P", "%");
+                return;
+        }
+}
+
 void gf_stop_by_row(struct gf_search *s, const struct gf_cgroup_owner *owner, const char *runtime)
 {
         const struct row *row = row_of(owner, runtime);
@@ -172,6 +202,8 @@ void gf_stop_by_row(struct gf_search *s, const struct gf_cgroup_owner *owner, co
                         return;
         }
         gf_search_command(s, row->argv, owner->id);
+        if (strcmp(row->runtime, "lxc") == 0)
+                lxc_path(s, owner->id);
         if (strcmp(owner->kind, "container") == 0 || strcmp(owner->kind, "vm") == 0)
                 gf_search_say(s, &s->stop->warning, "stops the whole %s with everything in it", owner->kind);
 }

@@ -530,6 +530,7 @@ void gf_cgroup_parse_lines(const gf_strv *lines, struct gf_cgroup_chain *ret_cha
 {
         struct gf_cgroup_chain chain;
         int best = -1, best_rank = 0;
+        bool placed = false; /* a hierarchy that managers use for placing processes says that this one is at its root */
         const char *best_path = NULL;
 
         *ret_chain = (struct gf_cgroup_chain){ .n = 0 };
@@ -544,6 +545,7 @@ void gf_cgroup_parse_lines(const gf_strv *lines, struct gf_cgroup_chain *ret_cha
                 gf_cgroup_parse(path, &chain);
                 force = strength(&chain, path);
                 rank = line_rank(controllers, n);
+                placed |= rank <= 1 && force == 0;
                 if (force > best || (force == best && rank < best_rank)) {
                         best = force;
                         best_rank = rank;
@@ -551,7 +553,7 @@ void gf_cgroup_parse_lines(const gf_strv *lines, struct gf_cgroup_chain *ret_cha
                         *ret_chain = chain;
                 }
         }
-        if (best == 1) {
+        if (best == 1 && !(placed && best_rank > 1)) {
                 struct walk w = { .chain = ret_chain, .prev = "", .manager = UINT32_MAX };
                 size_t n = strlen(best_path + 1);
 

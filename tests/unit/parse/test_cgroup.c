@@ -274,6 +274,13 @@ static void the_line_that_tells_most_decides(void **state)
         assert_int_equal(chain.n, 1);
         assert_string_equal(chain.v[0].kind, "cgroup");
         assert_string_equal(chain.v[0].id, "a:b:c");
+        /* limits alone make no owner */
+        LINES(&list, "4:memory:/limits/of/somebody", "1:name=systemd:/", "0::/");
+        gf_cgroup_parse_lines(&list, &chain, &path);
+        assert_int_equal(chain.n, 0);
+        LINES(&list, "4:memory:/limits/of/somebody");
+        gf_cgroup_parse_lines(&list, &chain, &path);
+        assert_string_equal(chain.v[0].id, "limits/of/somebody");
         /* nothing, and no lines at all */
         LINES(&list, "0::/", "garbage", "", "x:y", "1:z:relative", ":::");
         gf_cgroup_parse_lines(&list, &chain, &path);
