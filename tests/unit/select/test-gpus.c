@@ -140,6 +140,16 @@ static void an_ambiguous_name_names_both(void **state)
         check(&world, "0:18:00.0", "0");
         check(&world, "2:18:00.0", "1");
         world_done(&world);
+
+        /* Nobody is selected by a name that was refused, not even by a caller who goes on. */
+        world_init(&world, 2);
+        world_hold(world_add(&world, 10, "app"), 0, GIB);
+        check(&world, "0,GPU-0000000",
+              "\"GPU-0000000\" fits more than one GPU (GPU-00000000-aaaa-bbbb-cccc-1234567890ab, "
+              "GPU-00000001-aaaa-bbbb-cccc-1234567890ab): give more of it");
+        assert_int_equal(gf_select_holders(world.selection, &world.self, world.snapshot), 0);
+        assert_false(world_find(&world, 10)->selected);
+        world_done(&world);
 }
 
 static void add_mig(struct world *world, size_t gpu, const char *const uuids[2])
