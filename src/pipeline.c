@@ -19,10 +19,17 @@
 #include "scan/merge.h"
 #include "scan/scan.h"
 #include "scan/wanted.h"
+#include "parse/process.h"
 #include "sys/clock.h"
+#include "sys/pidfd.h"
+#include "sys/pidwait.h"
+#include "sys/procfs.h"
 
-/* How often the driver is asked again because a PID that it lists had just ended. */
+/* How often the driver is asked again because a PID that it lists had just ended, or had just come. */
 #define REPORT_ROUNDS 3
+/* How long a listed process may take to end once its descriptors are gone from view: freeing 120 GiB took 0.2 s. */
+#define EXIT_MS 3000
+#define STAT_EXITING 0x00000004U /* PF_EXITING */
 
 /* 1. The driver's child starts to initialise while everything else goes on. */
 static int start_driver(struct gpufree *context)
@@ -122,26 +129,99 @@ static int compare_pids(const void *a, const void *b)
         return (x > y) - (x < y);
 }
 
+/* What a PID is that the driver lists and that the scan did not show. */
+enum listed {
+        LISTED_ENDED,  /* it does not run: dead, or its list entry is about to go */
+        LISTED_ENDING, /* it was still letting go after a generous time */
+        LISTED_LATE,   /* it runs: it came to the GPU after the scan had passed it, or it is somebody else */
+};
+
+/*
+ * A process that is ending has no descriptors to be seen any more while the driver still frees its memory. It is
+ * waited for: taken for dead, it would make heirs of its neighbours.
+ */
+static int judge_listed(struct gf_env *env, pid_t pid)
+{
+        _cleanup_close_ int procfd = -1, pidfd = -1;
+        char path[32], text[GF_STAT_MAX];
+        struct gf_stat stat;
+        ssize_t n;
+        int r;
+
+        procfd = gf_open_proc(env);
+        if (procfd < 0)
+                return procfd;
+        (void)snprintf(path, sizeof(path), "%d/stat", pid);
+        n = gf_read_head(procfd, path, text, sizeof(text));
+        if (n == -ENOENT || n == -ESRCH)
+                return LISTED_ENDED;
+        if (n < 0 || gf_parse_stat(text, (size_t)n, &stat) < 0)
+                return LISTED_LATE;
+        pidfd = gf_pidfd_pin(env, &(struct gf_ident){ .pid = pid, .start_ticks = stat.start_ticks });
+        if (pidfd == -ESRCH)
+                return LISTED_ENDED;
+        if (pidfd < 0)
+                return LISTED_LATE;
+        if (gf_pidfd_ended(pidfd) == 1)
+                return LISTED_ENDED;
+        if (!(stat.flags & STAT_EXITING))
+                return LISTED_LATE;
+        r = gf_pidfds_wait(&pidfd, 1, gf_deadline_in(EXIT_MS), env->cancel_fd);
+        if (r < 0)
+                return r;
+        return r == 1 ? LISTED_ENDED : LISTED_ENDING;
+}
+
+static int add_pid(gf_pidv *pids, pid_t pid)
+{
+        pid_t *slot;
+
+        for (size_t i = 0; i < pids->n; i++)
+                if (pids->v[i] == pid)
+                        return 0;
+        slot = gf_vec_add(pids);
+        if (!slot)
+                return -ENOMEM;
+        *slot = pid;
+        return 0;
+}
+
+/* It lives, and what it has open cannot be seen: that is what "refused" means. */
+static int refuse_ending(struct gf_scan *scan, pid_t pid)
+{
+        struct gf_refused *refused = gf_vec_add(&scan->refused);
+
+        if (!refused)
+                return -ENOMEM;
+        *refused = (struct gf_refused){
+                .pid = pid, .uid = UINT32_MAX, .why = GF_REFUSED_IO, .error = EBUSY, .what = "it does not finish to end"
+        };
+        return 0;
+}
+
 /* Which listed PIDs did the scan not show? Those that run go to `late`; were there any that do not run? */
-static int sort_listed(struct gpufree *context, const struct gpufree_snapshot *snapshot, gf_pidv *late, bool *ret_ended)
+static int sort_listed(struct gpufree *context, struct gpufree_snapshot *snapshot, gf_pidv *late, bool *ret_ended)
 {
         bool ended = false;
 
         for (size_t i = 0; i < snapshot->driver.gpus.n; i++)
                 for (size_t k = 0; k < snapshot->driver.gpus.v[i].processes.n; k++) {
                         pid_t pid = snapshot->driver.gpus.v[i].processes.v[k].pid;
-                        pid_t *slot;
+                        int r;
 
                         if (has_hit(&snapshot->scan, pid) || is_refused(&snapshot->scan, pid))
                                 continue;
-                        if (!pid_runs(&context->env, pid)) {
+                        r = judge_listed(&context->env, pid);
+                        if (r == LISTED_ENDED) {
                                 ended = true;
                                 continue;
                         }
-                        slot = gf_vec_add(late);
-                        if (!slot)
-                                return -ENOMEM;
-                        *slot = pid;
+                        if (r == LISTED_ENDING)
+                                r = refuse_ending(&snapshot->scan, pid);
+                        else if (r == LISTED_LATE)
+                                r = add_pid(late, pid);
+                        if (r < 0)
+                                return r;
                 }
         if (late->n > 1)
                 qsort(late->v, late->n, sizeof(*late->v), compare_pids);
