@@ -109,6 +109,14 @@ static int dry_run(const struct kill *kill)
         return finish_without(kill, code, "dry-run");
 }
 
+/* An interrupted kill is an unfinished one, not a death by signal: 1. */
+static int nothing_ended(struct cli_session *session, int code)
+{
+        if (code != GPUFREE_USAGE) /* one line for bad usage */
+                cli_term_error(&session->term, "nothing was ended");
+        return code >= 128 ? GPUFREE_HELD : code;
+}
+
 static int execute(const struct kill *kill)
 {
         struct cli_session *session = kill->session;
@@ -124,9 +132,7 @@ static int execute(const struct kill *kill)
         gpufree_set_event_handler(session->context, NULL, NULL);
         cli_progress_done(&progress);
         if (r < 0) {
-                code = cli_failed(session, r);
-                cli_term_error(&session->term, "nothing was ended");
-                code = code >= 128 ? GPUFREE_HELD : code;
+                code = nothing_ended(session, cli_failed(session, r));
                 return finish_without(kill, code, cli_interrupted() ? "interrupted" : "failed");
         }
         code = (int)gpufree_report_outcome(report);
@@ -156,17 +162,13 @@ int cli_kill(struct cli_session *session)
         int r;
 
         r = cli_look(session, &snapshot);
-        if (r >= 128) {
-                cli_term_error(&session->term, "nothing was ended");
-                return GPUFREE_HELD;
-        }
         if (r != 0)
-                return r;
+                return nothing_ended(session, r);
         if (cli_no_gpu(session, snapshot))
                 return cli_judge_no_gpu(session, snapshot);
         r = gpufree_plan_new(session->context, snapshot, &plan);
         if (r < 0)
-                return cli_failed(session, r);
+                return nothing_ended(session, cli_failed(session, r));
         kill.snapshot = snapshot;
         kill.plan = plan;
         r = show_plan(&kill);
