@@ -186,15 +186,18 @@ static void add_uses(struct gf_str *out, const struct uses *uses, bool gpu_node)
 
         if (!gpu_node && uses->first)
                 add_part(out, uses->first);
-        if (uses->via & GPUFREE_VIA_FD) {
+        /* The count is of descriptors and mappings together. */
+        if (uses->via & (GPUFREE_VIA_FD | GPUFREE_VIA_MAP)) {
+                const char *what = !(uses->via & GPUFREE_VIA_MAP) ? "fd"
+                                   : uses->via & GPUFREE_VIA_FD   ? "fd+map"
+                                                                  : "map";
+
                 if (!gpu_node && uses->first)
-                        gf_str_add(out, " fd");
+                        gf_str_addf(out, " %s", what);
                 else
-                        add_part(out, "fd");
+                        add_part(out, what);
                 gf_str_addf(out, " ×%llu", (unsigned long long)uses->count);
         }
-        if (uses->via & GPUFREE_VIA_MAP)
-                add_part(out, "map");
         if (uses->via & GPUFREE_VIA_SCM)
                 add_part(out, "fd in a socket");
         if (uses->via & GPUFREE_VIA_IO_URING)
