@@ -89,21 +89,42 @@ known() {
 }
 
 @test "docs: fish completion has every option and no other" {
-        diff <(known) <(grep -oE -- ' -l [a-z-]+' "$SOURCE_DIR/completions/fish/gpufree.fish" | sed 's/ -l /--/' | sort -u)
+        diff <(known) <(grep '^complete' "$SOURCE_DIR/completions/fish/gpufree.fish" | grep -oE -- ' -l [a-z-]+' | sed 's/ -l /--/' | sort -u)
         command -v fish >/dev/null || skip "no fish to check the syntax with"
         fish -n "$SOURCE_DIR/completions/fish/gpufree.fish"
 }
 
-@test "docs: every field of docs/json.md is in a document, and the other way round" {
+@test "docs: every field of a document is in docs/json.md" {
         command -v python3 >/dev/null || skip "no python3"
-        "$GPUFREE" kill -n --json --dev-root "$BATS_TEST_TMPDIR" --scope namespace >"$BATS_TEST_TMPDIR/json" 2>/dev/null || true
-        python3 - "$BATS_TEST_TMPDIR/json" "$SOURCE_DIR/docs/json.md" <<'PY'
+        for line in "list" "check" "kill -n"; do
+                # shellcheck disable=SC2086
+                "$GPUFREE" $line --json --dev-root "$BATS_TEST_TMPDIR" --scope namespace >"$BATS_TEST_TMPDIR/json" 2>/dev/null || true
+                python3 - "$BATS_TEST_TMPDIR/json" "$SOURCE_DIR/docs/json.md" <<'PY'
 import json, re, sys
-document = json.load(open(sys.argv[1]))
-fields = set(re.findall(r'^\| `([a-z_]+)`', open(sys.argv[2]).read(), re.M))
-missing = sorted(key for key in document if key not in fields)
+
+text = open(sys.argv[2]).read()
+known = set(re.findall(r'[a-z][a-z_]*', ' '.join(re.findall(r'`([^`]*)`', text))))
+
+def fields(value):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from fields(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from fields(inner)
+
+missing = sorted(set(fields(json.load(open(sys.argv[1])))) - known)
 assert not missing, missing
 PY
+        done
+}
+
+@test "docs: the program in README compiles, as C99 with the public header alone" {
+        command -v cc >/dev/null || skip "no compiler"
+        sed -n '/^```c$/,/^```$/p' "$SOURCE_DIR/README.md" | sed '/^```/d' >"$BATS_TEST_TMPDIR/who.c"
+        [ -s "$BATS_TEST_TMPDIR/who.c" ]
+        cc -std=c99 -D_GNU_SOURCE -Wall -Wextra -Werror -fsyntax-only -I "$SOURCE_DIR/include" "$BATS_TEST_TMPDIR/who.c"
 }
 
 @test "docs: the manual pages are clean" {
