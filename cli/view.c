@@ -45,13 +45,17 @@ char *cli_view_size(uint64_t bytes)
 
 char *cli_view_gpu(const gpufree_snapshot *snapshot, int gpu)
 {
+        struct gf_str out = { 0 };
         const gpufree_gpu *g = gpu < 0 ? NULL : gpufree_snapshot_gpu(snapshot, (size_t)gpu);
 
         if (!g)
                 return strdup("-");
         if (gpufree_gpu_index(g) >= 0)
                 return gf_asprintf("%d", gpufree_gpu_index(g));
-        return gpufree_gpu_pci(g) ? strdup(gpufree_gpu_pci(g)) : gf_asprintf("#%d", gpu);
+        if (!gpufree_gpu_pci(g))
+                return gf_asprintf("#%d", gpu);
+        cli_text_escape(&out, gpufree_gpu_pci(g), strlen(gpufree_gpu_pci(g)), false);
+        return take(&out);
 }
 
 char *cli_view_user(const struct cli_term *term, const gpufree_holder *holder)
