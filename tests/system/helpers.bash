@@ -36,6 +36,11 @@ alive() {
         sim_runs "$1"
 }
 
+# as_nobody COMMAND…: as a user without rights; root only.
+as_nobody() {
+        setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+}
+
 # json PATH…: a value of the document in $output, as `["gpus"][0]["index"]`.
 json() {
         python3 -c 'import json,sys; print(json.dumps(eval("d" + sys.argv[1], {"d": json.load(sys.stdin)})))' "$1" <<<"$output"
