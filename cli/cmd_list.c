@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "json.h"
 #include "session.h"
 #include "view.h"
@@ -73,6 +75,16 @@ static void add_closing(const struct cli_session *session, const gpufree_snapsho
         gf_str_done(&line);
 }
 
+static bool is_gap(const gpufree_snapshot *snapshot, const char *sentence)
+{
+        const char *gap;
+
+        for (size_t i = 0; (gap = gpufree_snapshot_gap(snapshot, i)) != NULL; i++)
+                if (strcmp(gap, sentence) == 0)
+                        return true;
+        return false;
+}
+
 /* Memory with nobody behind it is the one thing that a list must not leave unexplained. */
 static void add_residue(const struct cli_session *session, const gpufree_report *report, struct gf_str *out)
 {
@@ -81,7 +93,8 @@ static void add_residue(const struct cli_session *session, const gpufree_report 
         if (!report || gpufree_report_outcome(report) != GPUFREE_RESIDUE)
                 return;
         for (size_t i = 0; (sentence = gpufree_report_sentence(report, i)) != NULL; i++)
-                cli_view_sentence(&session->term, out, sentence);
+                if (!is_gap(gpufree_report_snapshot(report), sentence)) /* these come anyway */
+                        cli_view_sentence(&session->term, out, sentence);
 }
 
 static void add_no_gpu(const struct cli_session *session, const gpufree_snapshot *snapshot, struct gf_str *out)

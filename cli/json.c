@@ -6,7 +6,7 @@
 
 #include "text.h"
 
-static void set(json_t *object, const char *key, json_t *value)
+void cli_json_set(json_t *object, const char *key, json_t *value)
 {
         (void)json_object_set_new(object, key, value ? value : json_null());
 }
@@ -33,17 +33,17 @@ json_t *cli_json_string(const char *text, size_t n)
         return value;
 }
 
-static json_t *string_or_null(const char *text)
+json_t *cli_json_text_or_null(const char *text)
 {
         return text ? cli_json_string(text, strlen(text)) : json_null();
 }
 
-static json_t *number_or_null(uint64_t value)
+json_t *cli_json_number(uint64_t value)
 {
         return value > INT64_MAX ? json_null() : json_integer((json_int_t)value);
 }
 
-static json_t *index_or_null(int value)
+json_t *cli_json_index(int value)
 {
         return value < 0 ? json_null() : json_integer(value);
 }
@@ -71,7 +71,7 @@ static void set_hex(json_t *object, const char *key, const char *bytes, size_t n
                 return;
         for (size_t i = 0; i < n; i++)
                 gf_str_addf(&hex, "%02x", (unsigned)(unsigned char)bytes[i]);
-        set(object, key, hex.failed ? NULL : json_stringn(hex.s, hex.n));
+        cli_json_set(object, key, hex.failed ? NULL : json_stringn(hex.s, hex.n));
         gf_str_done(&hex);
 }
 
@@ -79,9 +79,9 @@ json_t *cli_json_new(const struct cli_session *session)
 {
         json_t *document = json_object();
 
-        set(document, "schema", json_integer(1));
-        set(document, "version", json_string(GPUFREE_VERSION));
-        set(document, "command", json_string(cli_commands[session->request->command].name));
+        cli_json_set(document, "schema", json_integer(1));
+        cli_json_set(document, "version", json_string(GPUFREE_VERSION));
+        cli_json_set(document, "command", json_string(cli_commands[session->request->command].name));
         return document;
 }
 
@@ -89,11 +89,11 @@ void cli_json_outcome(json_t *document, int code, const char *reason)
 {
         json_t *status = json_object();
 
-        set(document, "outcome", json_string(cli_exit_name(code)));
-        set(status, "code", json_integer(code));
-        set(status, "name", json_string(cli_exit_name(code)));
-        set(document, "exit", status);
-        set(document, "reason", string_or_null(reason));
+        cli_json_set(document, "outcome", json_string(cli_exit_name(code)));
+        cli_json_set(status, "code", json_integer(code));
+        cli_json_set(status, "name", json_string(cli_exit_name(code)));
+        cli_json_set(document, "exit", status);
+        cli_json_set(document, "reason", cli_json_text_or_null(reason));
 }
 
 static json_t *verdict_of(const gpufree_report *report, size_t position)
@@ -110,11 +110,11 @@ static json_t *verdict_of(const gpufree_report *report, size_t position)
                     gpu != gpufree_snapshot_gpu(gpufree_report_snapshot(report), position))
                         continue;
                 verdict = json_object();
-                set(verdict, "verified", json_boolean(verified));
-                set(verdict, "used_before", number_or_null(before));
-                set(verdict, "used_after", number_or_null(after));
-                set(verdict, "elapsed_ms", number_or_null(elapsed));
-                set(verdict, "sentence", string_or_null(sentence));
+                cli_json_set(verdict, "verified", json_boolean(verified));
+                cli_json_set(verdict, "used_before", cli_json_number(before));
+                cli_json_set(verdict, "used_after", cli_json_number(after));
+                cli_json_set(verdict, "elapsed_ms", cli_json_number(elapsed));
+                cli_json_set(verdict, "sentence", cli_json_text_or_null(sentence));
                 return verdict;
         }
         return NULL;
@@ -125,23 +125,23 @@ static json_t *gpu_object(const gpufree_snapshot *snapshot, size_t position, con
         const gpufree_gpu *gpu = gpufree_snapshot_gpu(snapshot, position);
         json_t *object = json_object(), *memory = json_object();
 
-        set(object, "index", index_or_null(gpufree_gpu_index(gpu)));
-        set(object, "uuid", string_or_null(gpufree_gpu_uuid(gpu)));
-        set(object, "pci", string_or_null(gpufree_gpu_pci(gpu)));
-        set(object, "minor", index_or_null(gpufree_gpu_minor(gpu)));
-        set(object, "name", string_or_null(gpufree_gpu_name(gpu)));
-        set(object, "vendor", string_or_null(gpufree_vendor_name(gpufree_gpu_vendor(gpu))));
-        set(object, "selected", json_boolean(gpufree_gpu_selected(gpu)));
-        set(memory, "total", number_or_null(gpufree_gpu_memory_total(gpu)));
-        set(memory, "used", number_or_null(gpufree_gpu_memory_used(gpu)));
-        set(memory, "reserved", number_or_null(gpufree_gpu_memory_reserved(gpu)));
-        set(memory, "accounted", number_or_null(gpufree_gpu_memory_accounted(gpu)));
-        set(memory, "unaccounted", number_or_null(gpufree_gpu_memory_unaccounted(gpu)));
-        set(object, "memory", memory);
-        set(object, "holders", number_or_null(gpufree_gpu_holders(gpu)));
-        set(object, "openers", number_or_null(gpufree_gpu_openers(gpu)));
-        set(object, "error", string_or_null(gpufree_gpu_error(gpu)));
-        set(object, "verdict", verdict_of(report, position));
+        cli_json_set(object, "index", cli_json_index(gpufree_gpu_index(gpu)));
+        cli_json_set(object, "uuid", cli_json_text_or_null(gpufree_gpu_uuid(gpu)));
+        cli_json_set(object, "pci", cli_json_text_or_null(gpufree_gpu_pci(gpu)));
+        cli_json_set(object, "minor", cli_json_index(gpufree_gpu_minor(gpu)));
+        cli_json_set(object, "name", cli_json_text_or_null(gpufree_gpu_name(gpu)));
+        cli_json_set(object, "vendor", cli_json_text_or_null(gpufree_vendor_name(gpufree_gpu_vendor(gpu))));
+        cli_json_set(object, "selected", json_boolean(gpufree_gpu_selected(gpu)));
+        cli_json_set(memory, "total", cli_json_number(gpufree_gpu_memory_total(gpu)));
+        cli_json_set(memory, "used", cli_json_number(gpufree_gpu_memory_used(gpu)));
+        cli_json_set(memory, "reserved", cli_json_number(gpufree_gpu_memory_reserved(gpu)));
+        cli_json_set(memory, "accounted", cli_json_number(gpufree_gpu_memory_accounted(gpu)));
+        cli_json_set(memory, "unaccounted", cli_json_number(gpufree_gpu_memory_unaccounted(gpu)));
+        cli_json_set(object, "memory", memory);
+        cli_json_set(object, "holders", cli_json_number(gpufree_gpu_holders(gpu)));
+        cli_json_set(object, "openers", cli_json_number(gpufree_gpu_openers(gpu)));
+        cli_json_set(object, "error", cli_json_text_or_null(gpufree_gpu_error(gpu)));
+        cli_json_set(object, "verdict", verdict_of(report, position));
         return object;
 }
 
@@ -178,16 +178,18 @@ static json_t *holder_devices(const gpufree_snapshot *snapshot, const gpufree_ho
                         continue;
                 device = position < 0 ? NULL : gpufree_snapshot_device(snapshot, (size_t)position);
                 object = json_object();
-                set(object, "path", device ? string_or_null(gpufree_device_path(device)) : NULL);
-                set(object, "rdev",
-                    device ? json_sprintf("%u:%u", major(gpufree_device_rdev(device)),
-                                          minor(gpufree_device_rdev(device)))
-                           : NULL);
-                set(object, "type", device ? json_string(gpufree_device_is_block(device) ? "block" : "char") : NULL);
-                set(object, "class", device ? string_or_null(gpufree_device_class(device)) : json_string("dma-buf"));
-                set(object, "count", number_or_null(count));
-                set(object, "bytes", number_or_null(bytes));
-                set(object, "via", via_array(via));
+                cli_json_set(object, "path", device ? cli_json_text_or_null(gpufree_device_path(device)) : NULL);
+                cli_json_set(object, "rdev",
+                             device ? json_sprintf("%u:%u", major(gpufree_device_rdev(device)),
+                                                   minor(gpufree_device_rdev(device)))
+                                    : NULL);
+                cli_json_set(object, "type",
+                             device ? json_string(gpufree_device_is_block(device) ? "block" : "char") : NULL);
+                cli_json_set(object, "class",
+                             device ? cli_json_text_or_null(gpufree_device_class(device)) : json_string("dma-buf"));
+                cli_json_set(object, "count", cli_json_number(count));
+                cli_json_set(object, "bytes", cli_json_number(bytes));
+                cli_json_set(object, "via", via_array(via));
                 (void)json_array_append_new(array, object);
         }
         return array;
@@ -208,11 +210,11 @@ static json_t *holder_gpus(const gpufree_snapshot *snapshot, const gpufree_holde
                         continue;
                 gpu = gpufree_snapshot_gpu(snapshot, (size_t)position);
                 object = json_object();
-                set(object, "index", index_or_null(gpufree_gpu_index(gpu)));
-                set(object, "uuid", string_or_null(gpufree_gpu_uuid(gpu)));
-                set(object, "pci", string_or_null(gpufree_gpu_pci(gpu)));
-                set(object, "memory", number_or_null(memory));
-                set(object, "context", json_boolean(context));
+                cli_json_set(object, "index", cli_json_index(gpufree_gpu_index(gpu)));
+                cli_json_set(object, "uuid", cli_json_text_or_null(gpufree_gpu_uuid(gpu)));
+                cli_json_set(object, "pci", cli_json_text_or_null(gpufree_gpu_pci(gpu)));
+                cli_json_set(object, "memory", cli_json_number(memory));
+                cli_json_set(object, "context", json_boolean(context));
                 (void)json_array_append_new(array, object);
         }
         return array;
@@ -229,14 +231,14 @@ static json_t *holder_owner(const gpufree_holder *holder)
                 if (gpufree_holder_owner(holder, i, &kind, &runtime, &id, &name) < 0)
                         continue;
                 link = json_object();
-                set(link, "kind", string_or_null(kind));
-                set(link, "runtime", string_or_null(runtime));
-                set(link, "id", string_or_null(id));
-                set(link, "name", string_or_null(name));
+                cli_json_set(link, "kind", cli_json_text_or_null(kind));
+                cli_json_set(link, "runtime", cli_json_text_or_null(runtime));
+                cli_json_set(link, "id", cli_json_text_or_null(id));
+                cli_json_set(link, "name", cli_json_text_or_null(name));
                 (void)json_array_append_new(chain, link);
         }
-        set(owner, "chain", chain);
-        set(owner, "label", string_or_null(gpufree_holder_owner_label(holder)));
+        cli_json_set(owner, "chain", chain);
+        cli_json_set(owner, "label", cli_json_text_or_null(gpufree_holder_owner_label(holder)));
         return owner;
 }
 
@@ -267,40 +269,41 @@ static void set_identity(json_t *object, const gpufree_holder *holder)
         const char *cmdline;
         size_t length = 0;
 
-        set(object, "pid", json_integer(gpufree_holder_pid(holder)));
-        set(object, "start_time", number_or_null(gpufree_holder_start_ticks(holder)));
-        set(object, "comm", string_or_null(gpufree_holder_comm(holder)));
+        cli_json_set(object, "pid", json_integer(gpufree_holder_pid(holder)));
+        cli_json_set(object, "start_time", cli_json_number(gpufree_holder_start_ticks(holder)));
+        cli_json_set(object, "comm", cli_json_text_or_null(gpufree_holder_comm(holder)));
         if (gpufree_holder_comm(holder))
                 set_hex(object, "comm_hex", gpufree_holder_comm(holder), strlen(gpufree_holder_comm(holder)));
         cmdline = gpufree_holder_cmdline(holder, &length);
-        set(object, "cmdline", cmdline_array(cmdline, length));
+        cli_json_set(object, "cmdline", cmdline_array(cmdline, length));
         if (cmdline)
                 set_hex(object, "cmdline_hex", cmdline, length);
-        set(object, "uid",
-            gpufree_holder_uid(holder) == UINT32_MAX ? NULL : json_integer((json_int_t)gpufree_holder_uid(holder)));
-        set(object, "user", string_or_null(gpufree_holder_user(holder)));
-        set(object, "state", state[0] == '?' ? NULL : cli_json_string(state, strlen(state)));
-        set(object, "ppid", json_integer(gpufree_holder_ppid(holder)));
-        set(object, "pidns_pid",
-            gpufree_holder_pidns_pid(holder) > 0 ? json_integer(gpufree_holder_pidns_pid(holder)) : NULL);
-        set(object, "age_s", age == GPUFREE_UNKNOWN ? NULL : json_real((double)age / 1000));
+        cli_json_set(object, "uid",
+                     gpufree_holder_uid(holder) == UINT32_MAX ? NULL
+                                                              : json_integer((json_int_t)gpufree_holder_uid(holder)));
+        cli_json_set(object, "user", cli_json_text_or_null(gpufree_holder_user(holder)));
+        cli_json_set(object, "state", state[0] == '?' ? NULL : cli_json_string(state, strlen(state)));
+        cli_json_set(object, "ppid", json_integer(gpufree_holder_ppid(holder)));
+        cli_json_set(object, "pidns_pid",
+                     gpufree_holder_pidns_pid(holder) > 0 ? json_integer(gpufree_holder_pidns_pid(holder)) : NULL);
+        cli_json_set(object, "age_s", age == GPUFREE_UNKNOWN ? NULL : json_real((double)age / 1000));
 }
 
-static json_t *holder_object(const gpufree_snapshot *snapshot, const gpufree_holder *holder)
+json_t *cli_json_holder(const gpufree_snapshot *snapshot, const gpufree_holder *holder)
 {
         json_t *object = json_object(), *notes = json_array();
         const char *note;
 
         set_identity(object, holder);
-        set(object, "selected", json_boolean(gpufree_holder_selected(holder)));
-        set(object, "protected", string_or_null(gpufree_holder_protected(holder)));
-        set(object, "protection_absolute", json_boolean(gpufree_holder_protection_absolute(holder)));
-        set(object, "owner", holder_owner(holder));
-        set(object, "devices", holder_devices(snapshot, holder));
-        set(object, "gpus", holder_gpus(snapshot, holder));
+        cli_json_set(object, "selected", json_boolean(gpufree_holder_selected(holder)));
+        cli_json_set(object, "protected", cli_json_text_or_null(gpufree_holder_protected(holder)));
+        cli_json_set(object, "protection_absolute", json_boolean(gpufree_holder_protection_absolute(holder)));
+        cli_json_set(object, "owner", holder_owner(holder));
+        cli_json_set(object, "devices", holder_devices(snapshot, holder));
+        cli_json_set(object, "gpus", holder_gpus(snapshot, holder));
         for (size_t i = 0; (note = gpufree_holder_note(holder, i)) != NULL; i++)
-                (void)json_array_append_new(notes, string_or_null(note));
-        set(object, "notes", notes);
+                (void)json_array_append_new(notes, cli_json_text_or_null(note));
+        cli_json_set(object, "notes", notes);
         return object;
 }
 
@@ -322,15 +325,15 @@ static json_t *scan_object(const gpufree_snapshot *snapshot)
         json_t *scan = json_object(), *gaps = json_array();
         const char *gap;
 
-        set(scan, "complete", json_boolean(gpufree_snapshot_complete(snapshot)));
-        set(scan, "method", string_or_null(method_name(gpufree_snapshot_method(snapshot))));
-        set(scan, "method_reason", string_or_null(gpufree_snapshot_method_reason(snapshot)));
-        set(scan, "elapsed_ms", json_real((double)gpufree_snapshot_elapsed_us(snapshot) / 1000));
-        set(scan, "processes", number_or_null(gpufree_snapshot_processes(snapshot)));
-        set(scan, "unreadable", number_or_null(gpufree_snapshot_unreadable(snapshot)));
+        cli_json_set(scan, "complete", json_boolean(gpufree_snapshot_complete(snapshot)));
+        cli_json_set(scan, "method", cli_json_text_or_null(method_name(gpufree_snapshot_method(snapshot))));
+        cli_json_set(scan, "method_reason", cli_json_text_or_null(gpufree_snapshot_method_reason(snapshot)));
+        cli_json_set(scan, "elapsed_ms", json_real((double)gpufree_snapshot_elapsed_us(snapshot) / 1000));
+        cli_json_set(scan, "processes", cli_json_number(gpufree_snapshot_processes(snapshot)));
+        cli_json_set(scan, "unreadable", cli_json_number(gpufree_snapshot_unreadable(snapshot)));
         for (size_t i = 0; (gap = gpufree_snapshot_gap(snapshot, i)) != NULL; i++)
-                (void)json_array_append_new(gaps, string_or_null(gap));
-        set(scan, "gaps", gaps);
+                (void)json_array_append_new(gaps, cli_json_text_or_null(gap));
+        cli_json_set(scan, "gaps", gaps);
         return scan;
 }
 
@@ -339,123 +342,21 @@ void cli_json_snapshot(json_t *document, const gpufree_snapshot *snapshot, const
         json_t *driver = json_object(), *gpus = json_array(), *holders = json_array();
         size_t others = 0;
 
-        set(document, "scan", scan_object(snapshot));
-        set(driver, "version", string_or_null(gpufree_snapshot_driver_version(snapshot)));
-        set(driver, "error", string_or_null(gpufree_snapshot_driver_error(snapshot)));
-        set(document, "driver", driver);
+        cli_json_set(document, "scan", scan_object(snapshot));
+        cli_json_set(driver, "version", cli_json_text_or_null(gpufree_snapshot_driver_version(snapshot)));
+        cli_json_set(driver, "error", cli_json_text_or_null(gpufree_snapshot_driver_error(snapshot)));
+        cli_json_set(document, "driver", driver);
         for (size_t i = 0; i < gpufree_snapshot_gpu_count(snapshot); i++)
                 (void)json_array_append_new(gpus, gpu_object(snapshot, i, report));
-        set(document, "gpus", gpus);
+        cli_json_set(document, "gpus", gpus);
         for (size_t i = 0; i < gpufree_snapshot_holder_count(snapshot); i++) {
                 const gpufree_holder *holder = gpufree_snapshot_holder(snapshot, i);
 
                 if (gpufree_holder_selected(holder))
-                        (void)json_array_append_new(holders, holder_object(snapshot, holder));
+                        (void)json_array_append_new(holders, cli_json_holder(snapshot, holder));
                 else
                         others++;
         }
-        set(document, "holders", holders);
-        set(document, "others", json_integer((json_int_t)others));
-}
-
-void cli_json_plan(json_t *document, const gpufree_snapshot *snapshot, const gpufree_plan *plan,
-                   const struct gpufree_ladder *ladder)
-{
-        json_t *object = json_object(), *targets = json_array(), *spared = json_array(), *gpus = json_array(),
-               *steps = json_object();
-
-        for (size_t i = 0; i < gpufree_plan_target_count(plan); i++)
-                (void)json_array_append_new(targets, holder_object(snapshot, gpufree_plan_target(plan, i)));
-        for (size_t i = 0; i < gpufree_plan_spared_count(plan); i++)
-                (void)json_array_append_new(spared, holder_object(snapshot, gpufree_plan_spared(plan, i)));
-        for (size_t i = 0; i < gpufree_snapshot_gpu_count(snapshot); i++) {
-                const gpufree_gpu *gpu = gpufree_snapshot_gpu(snapshot, i);
-                json_t *entry;
-
-                if (!gpufree_gpu_selected(gpu))
-                        continue;
-                entry = json_object();
-                set(entry, "index", index_or_null(gpufree_gpu_index(gpu)));
-                set(entry, "pci", string_or_null(gpufree_gpu_pci(gpu)));
-                set(entry, "memory", number_or_null(gpufree_plan_memory(plan, i)));
-                (void)json_array_append_new(gpus, entry);
-        }
-        set(object, "targets", targets);
-        set(object, "spared", spared);
-        set(object, "gpus", gpus);
-        set(steps, "signal", string_or_null(cli_signal_name(ladder->force ? 9 : ladder->signal)));
-        set(steps, "force", json_boolean(ladder->force));
-        set(steps, "grace_ms", number_or_null(ladder->grace_ms));
-        set(steps, "timeout_ms", number_or_null(ladder->timeout_ms));
-        set(steps, "settle_ms", number_or_null(ladder->settle_ms));
-        set(object, "ladder", steps);
-        set(document, "plan", object);
-}
-
-void cli_json_report(json_t *document, const gpufree_report *report, bool with_fates)
-{
-        json_t *sentences = json_array(), *fates = json_array();
-        const char *sentence;
-
-        for (size_t i = 0; (sentence = gpufree_report_sentence(report, i)) != NULL; i++)
-                (void)json_array_append_new(sentences, string_or_null(sentence));
-        set(document, "sentences", sentences);
-        set(document, "elapsed_ms", number_or_null(gpufree_report_elapsed_ms(report)));
-        for (size_t i = 0; i < gpufree_report_fate_count(report); i++) {
-                const gpufree_holder *holder = NULL;
-                enum gpufree_fate fate = GPUFREE_FATE_SURVIVED;
-                const char *detail = NULL;
-                uint64_t elapsed = GPUFREE_UNKNOWN;
-                json_t *object;
-
-                if (gpufree_report_fate(report, i, &holder, &fate, &elapsed, &detail) < 0)
-                        continue;
-                object = json_object();
-                set(object, "pid", holder ? json_integer(gpufree_holder_pid(holder)) : NULL);
-                set(object, "start_time", holder ? number_or_null(gpufree_holder_start_ticks(holder)) : NULL);
-                set(object, "comm", holder ? string_or_null(gpufree_holder_comm(holder)) : NULL);
-                set(object, "fate", string_or_null(gpufree_fate_name(fate)));
-                set(object, "elapsed_ms", number_or_null(elapsed));
-                set(object, "detail", string_or_null(detail));
-                (void)json_array_append_new(fates, object);
-        }
-        if (with_fates)
-                set(document, "fates", fates);
-        else
-                json_decref(fates);
-}
-
-/* ASCII alone: neither a C1 control nor a mark that turns text reaches a terminal. jansson leaves DEL as it is. */
-static char *dump(const json_t *document)
-{
-        _cleanup_free_ char *raw = json_dumps(document, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12));
-        struct gf_str out = { 0 };
-        char *text = NULL;
-
-        if (!raw)
-                return NULL;
-        for (const char *c = raw; *c; c++)
-                if (*c == 0x7f)
-                        gf_str_add(&out, "\\u007f");
-                else
-                        gf_str_addc(&out, *c);
-        return gf_str_take(&out, &text) < 0 ? NULL : text;
-}
-
-void cli_json_text(struct gf_str *out, const json_t *document, int part)
-{
-        _cleanup_free_ char *text = dump(document);
-        size_t n;
-
-        if (!text) {
-                out->failed = true;
-                return;
-        }
-        n = strlen(text); /* "{\n  … \n}" */
-        if (part == 1 && n > 4)
-                gf_str_addn(out, text, n - 2);
-        else if (part == 2 && n > 4)
-                gf_str_addf(out, ",%s\n", text + 1);
-        else
-                gf_str_addf(out, "%s\n", text);
+        cli_json_set(document, "holders", holders);
+        cli_json_set(document, "others", json_integer((json_int_t)others));
 }

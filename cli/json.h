@@ -20,5 +20,11 @@ void cli_json_report(json_t *document, const gpufree_report *report, bool fates)
 /* The text of a document. With `part` 1 its begin without the closing brace, with 2 the rest: a document in two pieces.
  */
 void cli_json_text(struct gf_str *out, const json_t *document, int part);
+/* Parts, for the two files. What is not known becomes null: NULL, GPUFREE_UNKNOWN, -1. Takes `value` over. */
+void cli_json_set(json_t *object, const char *key, json_t *value);
+json_t *cli_json_text_or_null(const char *text);
+json_t *cli_json_number(uint64_t value);
+json_t *cli_json_index(int value);
+json_t *cli_json_holder(const gpufree_snapshot *snapshot, const gpufree_holder *holder);
 /* Valid UTF-8 from any bytes: what is none becomes U+FFFD. */
 json_t *cli_json_string(const char *text, size_t n);

@@ -94,7 +94,8 @@ void cli_term_raw(struct cli_term *term, const char *text, size_t n)
         (void)write_all(STDERR_FILENO, text, n);
 }
 
-static void say(struct cli_term *term, const char *head, const char *format, va_list ap)
+__attribute__((format(printf, 3, 0))) static void say(struct cli_term *term, const char *head, const char *format,
+                                                      va_list ap)
 {
         _cleanup_free_ char *text = gf_vasprintf(format, ap);
         struct gf_str line = { 0 };
@@ -119,7 +120,7 @@ static void say(struct cli_term *term, const char *head, const char *format, va_
         gf_str_done(&line);
 }
 
-__attribute__((format(printf, 2, 3))) void cli_term_say(struct cli_term *term, const char *format, ...)
+void cli_term_say(struct cli_term *term, const char *format, ...)
 {
         va_list ap;
 
@@ -128,7 +129,7 @@ __attribute__((format(printf, 2, 3))) void cli_term_say(struct cli_term *term, c
         va_end(ap);
 }
 
-__attribute__((format(printf, 2, 3))) void cli_term_error(struct cli_term *term, const char *format, ...)
+void cli_term_error(struct cli_term *term, const char *format, ...)
 {
         va_list ap;
 

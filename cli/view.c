@@ -45,13 +45,17 @@ char *cli_view_size(uint64_t bytes)
 
 char *cli_view_gpu(const gpufree_snapshot *snapshot, int gpu)
 {
+        struct gf_str out = { 0 };
         const gpufree_gpu *g = gpu < 0 ? NULL : gpufree_snapshot_gpu(snapshot, (size_t)gpu);
 
         if (!g)
                 return strdup("-");
         if (gpufree_gpu_index(g) >= 0)
                 return gf_asprintf("%d", gpufree_gpu_index(g));
-        return gpufree_gpu_pci(g) ? strdup(gpufree_gpu_pci(g)) : gf_asprintf("#%d", gpu);
+        if (!gpufree_gpu_pci(g))
+                return gf_asprintf("#%d", gpu);
+        cli_text_escape(&out, gpufree_gpu_pci(g), strlen(gpufree_gpu_pci(g)), false);
+        return take(&out);
 }
 
 char *cli_view_user(const struct cli_term *term, const gpufree_holder *holder)
@@ -186,15 +190,18 @@ static void add_uses(struct gf_str *out, const struct uses *uses, bool gpu_node)
 
         if (!gpu_node && uses->first)
                 add_part(out, uses->first);
-        if (uses->via & GPUFREE_VIA_FD) {
+        /* The count is of descriptors and mappings together. */
+        if (uses->via & (GPUFREE_VIA_FD | GPUFREE_VIA_MAP)) {
+                const char *what = !(uses->via & GPUFREE_VIA_MAP) ? "fd"
+                                   : uses->via & GPUFREE_VIA_FD   ? "fd+map"
+                                                                  : "map";
+
                 if (!gpu_node && uses->first)
-                        gf_str_add(out, " fd");
+                        gf_str_addf(out, " %s", what);
                 else
-                        add_part(out, "fd");
+                        add_part(out, what);
                 gf_str_addf(out, " ×%llu", (unsigned long long)uses->count);
         }
-        if (uses->via & GPUFREE_VIA_MAP)
-                add_part(out, "map");
         if (uses->via & GPUFREE_VIA_SCM)
                 add_part(out, "fd in a socket");
         if (uses->via & GPUFREE_VIA_IO_URING)

@@ -42,7 +42,12 @@ static const char *gpu_state(const gpufree_snapshot *snapshot, const gpufree_gpu
                 return "no holder found";
         if (!gpufree_snapshot_complete(snapshot))
                 return "no holder seen";
-        return "unclear";
+        if (report && gpufree_report_outcome(report) == GPUFREE_OK) { /* a driver without a memory figure */
+                *ret_style = CLI_GREEN;
+                return "free, by the look alone";
+        }
+        *ret_style = CLI_YELLOW;
+        return "no holder found";
 }
 
 /* "74.3 of 139.8 GiB", "615 MiB of 139.8 GiB", "0 of 139.8 GiB" */
@@ -224,7 +229,7 @@ static const char *verdict_word(const struct cli_session *session, const gpufree
                 return killed ? "verified free" : "free";
         if (verified)
                 return killed ? "verified, others stay" : "not held by the selected";
-        return gpu_state(gpufree_report_snapshot(report), gpu, NULL, ret_style);
+        return gpu_state(gpufree_report_snapshot(report), gpu, report, ret_style);
 }
 
 static char *figures(const gpufree_gpu *gpu)

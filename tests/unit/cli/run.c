@@ -159,10 +159,12 @@ static void run_on_a_terminal(struct run *run)
 
 void run_command(struct run *run)
 {
+        assert_non_null(getenv("GPUFREE_FAKE_COMMAND"));
         if (run->terminal)
                 run_on_a_terminal(run);
         else
                 run_plainly(run);
+        assert_int_not_equal(run->code, 127); /* it could not even be started */
 }
 
 void run_done(struct run *run)

@@ -244,7 +244,7 @@ static void an_ascii_locale_gets_ascii(void **state)
         run_command(&run);
         for (const char *c = run.out; *c; c++)
                 assert_true((unsigned char)*c < 0x80);
-        HAS(run.out, "fd x20");
+        HAS(run.out, "fd+map x20");
         run_done(&run);
 }
 
@@ -277,7 +277,7 @@ static void a_list_shows_what_how_and_whose(void **state)
         struct run run = ran("story", "ok", "list");
 
         (void)state;
-        HAS(run.out, "fd ×20, map; leader zombie");
+        HAS(run.out, "fd+map ×20; leader zombie");
         HAS(run.out, "from dead 511");
         HAS(run.out, "stopped, orphan");
         HAS(run.out, "dma-buf 2.0 GiB");

@@ -1,0 +1,206 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# `gpufree kill`: only what was shown, proven.
+
+load helpers
+
+setup() {
+        cli_setup
+}
+
+teardown() {
+        cli_teardown
+}
+
+@test "kill: ends the holder of the selected GPU, the neighbour and the bystander live, memory verified" {
+        sim_up --gpus 2
+        add plain --gpu 0 --memory 20GiB
+        target=$pid
+        add plain --gpu 1
+        neighbour=$pid
+        add open --gpu 0
+        bystander=$pid
+        run gpufree kill --yes --gpu 0
+        echo "$output"
+        [ "$status" -eq 0 ]
+        sim_wait_gone "$target"
+        alive "$neighbour"
+        alive "$bystander"
+        [[ "$output" == *"Will end 1 process, to free 20.0 GiB on GPU 0:"* ]]
+        [[ "$output" == *"verified"* ]]
+}
+
+@test "kill: a second time there is nothing to do, exit 0" {
+        sim_up --gpus 1
+        add plain --gpu 0
+        run gpufree kill -y
+        [ "$status" -eq 0 ]
+        run gpufree kill -y
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"Nothing to end"* ]]
+}
+
+@test "kill: without a terminal and without --yes nothing is ended, exit 4" {
+        sim_up --gpus 1
+        add plain --gpu 0
+        run_apart gpufree kill </dev/null
+        [ "$status" -eq 4 ]
+        [[ "$out" == *"Will end 1 process"* ]]
+        [[ "$err" == *"--yes"* ]]
+        alive "$pid"
+}
+
+@test "kill: --dry-run shows the plan and ends nothing" {
+        sim_up --gpus 1
+        add plain --gpu 0
+        run gpufree kill --dry-run
+        [ "$status" -eq 0 ]
+        grep -qw "$pid" <<<"$output"
+        run gpufree kill -n -q
+        [ "$output" = "$pid" ]
+        run gpufree kill -n -y
+        [ "$status" -eq 0 ]
+        alive "$pid"
+}
+
+@test "kill: what ignores TERM is killed after the grace, not before" {
+        sim_up --gpus 1
+        add ignore-term --gpu 0
+        before=$(date +%s%N)
+        run gpufree kill -y --grace 1s
+        [ "$status" -eq 0 ]
+        sim_wait_gone "$pid"
+        [ $((($(date +%s%N) - before) / 1000000)) -ge 1000 ]
+        [[ "$output" == *KILL* ]]
+}
+
+@test "kill: --force does not wait for the grace" {
+        sim_up --gpus 1
+        add ignore-term --gpu 0
+        run timeout 20 "$GPUFREE" $GPUFREE_OPTS --scope namespace kill -y -9 --grace 5m
+        [ "$status" -eq 0 ]
+        sim_wait_gone "$pid"
+}
+
+@test "kill: a stopped holder is continued, so that TERM reaches it" {
+        sim_up --gpus 1
+        add stopped --gpu 0
+        run gpufree kill -y --grace 30s --timeout 50s
+        [ "$status" -eq 0 ]
+        [[ "$output" != *KILL,* ]]
+        sim_wait_gone "$pid"
+}
+
+@test "kill: a fork of a dead process lets go of its memory" {
+        sim_up --gpus 1
+        add fork-heir --gpu 0 --memory 20GiB
+        run gpufree kill -y --gpu 0
+        [ "$status" -eq 0 ]
+        [ "$(sim_used 0)" -eq 0 ]
+}
+
+@test "kill: every shape of holding is ended" {
+        sim_up --gpus 1
+        for shape in map own-table zombie-leader scm io_uring unlinked own-node pidns; do
+                add "$shape" --gpu 0 2>/dev/null || { echo "# $shape cannot be made here" >&3; continue; }
+                run gpufree kill -y --gpu 0
+                echo "$shape: $output"
+                [ "$status" -eq 0 ]
+                sim_wait_gone "$pid"
+        done
+}
+
+@test "kill: a respawning holder is named with what starts it, exit 1" {
+        sim_up --gpus 1
+        add respawner --gpu 0
+        run gpufree kill -y --gpu 0
+        echo "$output"
+        [ "$status" -eq 1 ]
+        [[ "$output" == *"starts it again"* ]]
+}
+
+@test "kill: memory that comes back late is waited for" {
+        sim_up --gpus 1
+        add plain --gpu 0
+        GPUFREE_SIM_FAULT=late=700 run gpufree kill -y --settle 20s
+        [ "$status" -eq 0 ]
+}
+
+@test "kill: memory that does not come back is exit 5, never \"verified free\"" {
+        sim_up --gpus 1
+        add plain --gpu 0 --memory 20GiB
+        GPUFREE_SIM_FAULT=never run gpufree kill -y --settle 1s
+        echo "$output"
+        [ "$status" -eq 5 ]
+        [[ "$output" != *"verified free"* ]]
+        sim_wait_gone "$pid"
+}
+
+@test "kill: without the right to end it the process lives, and that is said: exit 4, or 3 where it cannot even be seen" {
+        [ "$(id -u)" -eq 0 ] || skip "needs root to become somebody else"
+        command -v setpriv >/dev/null || skip "no setpriv"
+        sim_up --gpus 1
+        add plain --gpu 0
+        as_nobody test -x "$NODE/dev" || skip "the node's directory is closed to others"
+        # shellcheck disable=SC2086
+        run as_nobody "$GPUFREE" $GPUFREE_OPTS --scope namespace kill -y --pid "$pid"
+        echo "$output"
+        [ "$status" -eq 4 ] || [ "$status" -eq 3 ]
+        [ "$output" != "" ]
+        alive "$pid"
+}
+
+@test "kill: ourselves and our parents are never ended, whatever is asked" {
+        sim_up --gpus 1
+        exec 9<>"$NODE/dev/nvidia0"
+        run gpufree kill -y -9 --any-open --include "$$" --pid "$$"
+        exec 9>&-
+        [ "$status" -eq 4 ]
+        [[ "$output" == *"$$"* ]]
+}
+
+@test "kill: output that cannot be written ends nothing, exit 2" {
+        sim_up --gpus 1
+        add plain --gpu 0
+        run_apart sh -c "\"$GPUFREE\" $GPUFREE_OPTS --scope namespace kill -y >/dev/full"
+        [ "$status" -eq 2 ]
+        alive "$pid"
+        run_apart sh -c "\"$GPUFREE\" $GPUFREE_OPTS --scope namespace kill -y --json >&-"
+        [ "$status" -eq 2 ]
+        alive "$pid"
+}
+
+@test "kill: interrupted while it waits, it says what was and was not done, exit 1" {
+        sim_up --gpus 1
+        add ignore-term --gpu 0
+        "$GPUFREE" $GPUFREE_OPTS --scope namespace kill -y --grace 5m >"$BATS_TEST_TMPDIR/o" 2>&1 3>&- &
+        command_pid=$!
+        sim_wait_for grep -q "Will end" "$BATS_TEST_TMPDIR/o"
+        kill -TERM "$command_pid"
+        status=0
+        wait "$command_pid" || status=$?
+        cat "$BATS_TEST_TMPDIR/o"
+        [ "$status" -eq 1 ]
+        grep -q "interrupted by SIGTERM" "$BATS_TEST_TMPDIR/o"
+        alive "$pid"
+}
+
+@test "kill: --json is one document with plan, fates and verdicts" {
+        sim_up --gpus 1
+        add plain --gpu 0 --memory 20GiB
+        run_apart gpufree kill -y --json
+        [ "$status" -eq 0 ]
+        output=$out
+        [ "$(json '["outcome"]')" = '"ok"' ]
+        [ "$(json '["plan"]["targets"][0]["pid"]')" = "$pid" ]
+        [ "$(json '["fates"][0]["pid"]')" = "$pid" ]
+        [ "$(json '["gpus"][0]["verdict"]["verified"]')" = true ]
+}
+
+@test "kill: with no GPU there is nothing to do, exit 0 with a note" {
+        mkdir "$BATS_TEST_TMPDIR/empty"
+        run_apart "$GPUFREE" kill -y --dev-root "$BATS_TEST_TMPDIR/empty" --scope namespace
+        [ "$status" -eq 0 ]
+        [ "$out" = "" ]
+        [[ "$err" == *"no GPU"* ]]
+}

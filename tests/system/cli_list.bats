@@ -1,0 +1,173 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# `gpufree` = `gpufree list`: who holds each GPU, in whatever form.
+
+load helpers
+
+setup() {
+        cli_setup
+}
+
+teardown() {
+        cli_teardown
+}
+
+@test "list: without a command, all is free on a fresh node, exit 0" {
+        sim_up --gpus 2
+        run gpufree
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"GPU 0 "*"free"* ]]
+        [[ "$output" == *"GPU 1 "*"free"* ]]
+        [[ "$output" == *"No process holds a GPU"* ]]
+}
+
+@test "list: a holder is shown with its memory, GPU, user and command" {
+        sim_up --gpus 2
+        add plain --gpu 1 --memory 20GiB --name "python3 train.py"
+        run gpufree list
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"GPU 1 "*"held"*"20.0 of "* ]]
+        row="$(grep -w "$pid" <<<"$output")"
+        [[ "$row" == *"20.0 GiB"*"$(id -un)"*"python3 train.py"* ]]
+        [[ "$output" == *"1 GPU held by 1 process."* ]]
+}
+
+@test "list: every shape of holding is found, each PID once" {
+        sim_up --gpus 1
+        for shape in plain map own-table zombie-leader scm io_uring unlinked own-node pidns stopped ctl-only; do
+                add "$shape" --gpu 0 2>/dev/null || { echo "# $shape cannot be made here" >&3; continue; }
+                run gpufree list -q --scan proc
+                echo "$shape: $added / $output"
+                [ "$(grep -cx "$pid" <<<"$output")" -eq 1 ]
+                "$SIM" status "$NODE" >/dev/null
+        done
+}
+
+@test "list: a fork that keeps a dead parent's memory is shown as such" {
+        sim_up --gpus 1
+        add fork-heir --gpu 0 --memory 20GiB
+        run gpufree list
+        [[ "$output" == *"from dead "* ]]
+        grep -w "$pid" <<<"$output" | grep -q "20.0 GiB"
+}
+
+@test "list: a leader that has exited is a zombie whose threads hold" {
+        sim_up --gpus 1
+        add_or_skip zombie-leader --gpu 0
+        run gpufree list
+        grep -w "$pid" <<<"$output" | grep -q "leader zombie"
+}
+
+@test "list: an O_PATH descriptor does not hold" {
+        sim_up --gpus 1
+        add opath --gpu 0
+        run gpufree list -q --any-open
+        [ "$status" -eq 0 ]
+        ! has_pid "$pid"
+}
+
+@test "list: what merely has the device open is counted, and shown with --any-open" {
+        sim_up --gpus 1
+        add open --gpu 0
+        run gpufree list -q
+        ! has_pid "$pid"
+        run gpufree list
+        [[ "$output" == *"--any-open"* ]]
+        run gpufree list -q --any-open
+        has_pid "$pid"
+}
+
+@test "list: --gpu, --pid, --match, --user, --stopped select; several are ANDed" {
+        sim_up --gpus 2
+        add plain --gpu 0 --name "python3 first.py"
+        first=$pid
+        add stopped --gpu 1 --name "python3 second.py"
+        second=$pid
+        run gpufree list -q --gpu 0
+        [ "$output" = "$first" ]
+        run gpufree list -q --pid "$second"
+        [ "$output" = "$second" ]
+        run gpufree list -q --match 'second\.py'
+        [ "$output" = "$second" ]
+        run gpufree list -q --stopped
+        [ "$output" = "$second" ]
+        run gpufree list -q --user me
+        has_pid "$first" && has_pid "$second"
+        run gpufree list -q --gpu 0 --match second
+        [ "$status" -eq 0 ]
+        [ "$output" = "" ]
+        run gpufree list -q --gpu 0,1
+        has_pid "$first" && has_pid "$second"
+}
+
+@test "list: a path is taken by its number, through a symbolic link" {
+        sim_up --gpus 2
+        add plain --gpu 1
+        ln -s "$NODE/dev/nvidia1" "$BATS_TEST_TMPDIR/link"
+        run gpufree list -q "$BATS_TEST_TMPDIR/link"
+        [ "$output" = "$pid" ]
+        run gpufree list -q "$NODE/dev/nvidia0"
+        [ "$output" = "" ]
+}
+
+@test "list: a path that is no GPU works too, as with fuser" {
+        sim_up --gpus 1
+        exec 9<>/dev/null
+        run gpufree list -q /dev/null
+        has_pid "$$"
+        exec 9>&-
+}
+
+@test "list: a GPU, a path, a directory that is not there: exit 2, one line, no output" {
+        sim_up --gpus 2
+        for wrong in "--gpu 7" "/nonexistent" "/etc" "--dev-root /nonexistent"; do
+                # shellcheck disable=SC2086
+                run_apart gpufree list $wrong
+                echo "$wrong: $status $out $err"
+                [ "$status" -eq 2 ]
+                [ "$out" = "" ]
+                [ "$(wc -l <"$BATS_TEST_TMPDIR/err")" -eq 1 ]
+        done
+}
+
+@test "list: without GPUs it says so, exit 0" {
+        mkdir "$BATS_TEST_TMPDIR/empty"
+        run "$GPUFREE" list --dev-root "$BATS_TEST_TMPDIR/empty" --scope namespace
+        [ "$status" -eq 0 ]
+        [[ "$output" == "No GPU found"* ]]
+}
+
+@test "list: an unprivileged look at others' processes is incomplete, exit 3, and says so" {
+        [ "$(id -u)" -eq 0 ] || skip "needs root to become somebody else"
+        command -v setpriv >/dev/null || skip "no setpriv"
+        sim_up --gpus 1
+        add plain --gpu 0
+        as_nobody test -x "$NODE/dev" || skip "the node's directory is closed to others"
+        # shellcheck disable=SC2086
+        run as_nobody "$GPUFREE" $GPUFREE_OPTS --scope namespace --scan proc list
+        echo "$output"
+        [ "$status" -eq 3 ]
+        [[ "$output" != *"  free  "* ]]
+}
+
+@test "list: a driver that hangs does not hang us" {
+        sim_up --gpus 1
+        add plain --gpu 0
+        GPUFREE_SIM_FAULT=hang run timeout 60 "$GPUFREE" $GPUFREE_OPTS --scope namespace list -q
+        [ "$status" -ne 124 ]
+        has_pid "$pid"
+}
+
+@test "list: PIDs that the driver lists and that do not live are never shown as holders" {
+        sim_up --gpus 1
+        add plain --gpu 0
+        GPUFREE_SIM_FAULT=dead-pids run gpufree list -q
+        [ "$output" = "$pid" ]
+}
+
+@test "list: a holder that the driver hides is found all the same" {
+        sim_up --gpus 1
+        add plain --gpu 0 --memory 20GiB
+        GPUFREE_SIM_FAULT=hide-pids run gpufree list -q
+        [ "$output" = "$pid" ]
+}
