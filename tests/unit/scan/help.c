@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +23,57 @@
 #include "scan/scan.h"
 #include "sys/procfs.h"
 
+#ifndef SYS_getxattrat
+#define SYS_getxattrat 464
+#endif
+#define MAP_QUERY_NUMBER 0xc0686611U /* PROCMAP_QUERY */
+
 #define FIRST_CONSOLE 52U /* the last of them: nobody logs in there */
+
+static int old_kernel(void)
+{
+#define FAIL(nr, e) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (nr), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (e))
+        struct sock_filter code[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                FAIL(SYS_kcmp, ENOSYS),
+                FAIL(SYS_getxattrat, ENOSYS),
+                FAIL(SYS_openat2, ENOSYS),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+                FAIL(MAP_QUERY_NUMBER, ENOTTY),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+
+        return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0
+                       ? errno
+                       : 0;
+}
+
+int become_nobody(void)
+{
+        if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(65534, 65534, 65534) < 0 ||
+                               setresuid(65534, 65534, 65534) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0))
+                return errno;
+        return 0;
+}
+
+bool take_roles(int argc, char **argv)
+{
+        for (int i = 1; i < argc; i++) {
+                int r = EINVAL;
+
+                if (strcmp(argv[i], "old-kernel") == 0)
+                        r = old_kernel();
+                else if (strcmp(argv[i], "nobody") == 0)
+                        r = become_nobody();
+                if (r != 0) {
+                        (void)printf("1..0 # SKIP %s: %s\n", argv[i], strerror(r));
+                        return false;
+                }
+        }
+        return true;
+}
 
 int stage_open(const char *path)
 {
@@ -249,6 +303,18 @@ const struct gf_refused *find_refused(const struct gf_scan *scan, pid_t pid)
                 if (scan->refused.v[i].pid == pid)
                         return &scan->refused.v[i];
         return NULL;
+}
+
+size_t count_entries(const char *dir)
+{
+        DIR *d = opendir(dir);
+        size_t n = 0;
+
+        while (d && readdir(d))
+                n++;
+        if (d)
+                (void)closedir(d);
+        return n;
 }
 
 uint64_t start_ticks_of(pid_t pid)

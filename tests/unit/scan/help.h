@@ -34,6 +34,14 @@ bool stage_node(const struct stage *stage, unsigned i, const char *name, char pa
 /* Opens as a holder does; the descriptor, or -errno. */
 int stage_open(const char *path);
 
+/*
+ * What a test program was told to be: "old-kernel": system calls that old kernels do not have fail, in it and its kids;
+ * "nobody": an unprivileged user. False: cannot be here.
+ */
+bool take_roles(int argc, char **argv);
+/* Becomes uid 65534, whose /proc files are its own. 0 or an errno. */
+int become_nobody(void);
+
 /* ---- kids: processes that hold something and wait ---- */
 
 #define KID_DEADLINE_MS 20000
@@ -64,6 +72,8 @@ const struct gf_hit *find_hit(const struct gf_scan *scan, pid_t pid, unsigned vi
 bool is_opaque(const struct gf_scan *scan, pid_t pid);
 const struct gf_refused *find_refused(const struct gf_scan *scan, pid_t pid);
 uint64_t start_ticks_of(pid_t pid);
+/* How many entries a directory has; 0 when it cannot be read. */
+size_t count_entries(const char *dir);
 /* cmocka's skip, with the reason said. */
 #define skip_because(...)                                                                                              \
         do {                                                                                                           \

@@ -656,7 +656,7 @@ static void a_ring_that_is_only_mapped_is_said(void **state)
         kid_end(&kid);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_descriptor_is_found),
@@ -680,5 +680,7 @@ int main(void)
                 cmocka_unit_test(a_ring_that_is_only_mapped_is_said),
         };
 
+        if (!take_roles(argc, argv))
+                return 0;
         return cmocka_run_group_tests(tests, stage_setup, stage_teardown);
 }
