@@ -2,6 +2,7 @@
 #include "play.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -174,6 +175,14 @@ static void part_hopper(struct play *play, struct slot *slot)
         }
 }
 
+static void assert_nobody_but(const struct play *play, const struct slot *bystander)
+{
+        for (int i = 0; i < play->stage->used; i++)
+                assert_true(&play->stage->slots[i] == bystander || !play->stage->slots[i].pid ||
+                            !is_alive(&play->stage->slots[i]));
+        assert_true(is_alive(bystander));
+}
+
 static void catches_who_forks_while_being_ended(void **state)
 {
         struct play *play = *state;
@@ -187,10 +196,41 @@ static void catches_who_forks_while_being_ended(void **state)
         assert_int_equal(report->outcome, GPUFREE_OK);
         /* They were ended; they did not come to the end of their hops. */
         assert_true(play->stage->used < 2 * MOST_HOPS);
-        for (int i = 0; i < play->stage->used; i++)
-                assert_true(&play->stage->slots[i] == bystander || !play->stage->slots[i].pid ||
-                            !is_alive(&play->stage->slots[i]));
-        assert_true(is_alive(bystander));
+        assert_nobody_but(play, bystander);
+}
+
+/* A real look takes many hops: what it found has gone when it is over. */
+static void slow_look(struct play *play, size_t look)
+{
+        (void)look;
+        if (play->stage->used < 2 * MOST_HOPS)
+                (void)poll(NULL, 0, 150);
+}
+
+static void catches_who_forks_faster_than_a_look(void **state)
+{
+        struct play *play = *state;
+        struct slot *bystander = play_start(play, "hopper", 0, part_bystander);
+        _cleanup_snapshot_ struct gpufree_snapshot *snapshot = NULL;
+        _cleanup_plan_ struct gpufree_plan *plan = NULL;
+        _cleanup_report_ struct gpufree_report *report = NULL;
+        size_t killed = 0;
+
+        play->real_exe = true;
+        play->reap = true;
+        play_start(play, "hopper", GIB, part_hopper);
+        play_start(play, "hopper", GIB, part_hopper);
+        snapshot = play_look(play);
+        assert_int_equal(gf_plan_make(snapshot, &plan), 0);
+        play->after_look = slow_look;
+        slow_look(play, 0);
+        assert_int_equal(gf_execute(&play->env, &play->eyes, plan, &play->ladder, &report), 0);
+        assert_int_equal(report->outcome, GPUFREE_OK);
+        for (size_t i = 0; i < report->fates.n; i++)
+                killed += report->fates.v[i].fate == GPUFREE_FATE_KILLED;
+        assert_true(killed >= 1);
+        assert_true(play->stage->used < 2 * MOST_HOPS);
+        assert_nobody_but(play, bystander);
 }
 
 /* A supervisor: holds nothing, and starts its program again whenever it ends. */
@@ -671,6 +711,7 @@ int main(void)
                 play_test(never_signals_itself),
                 play_test(two_hundred_targets_and_thirty_two_descriptors),
                 play_test(catches_who_forks_while_being_ended),
+                play_test(catches_who_forks_faster_than_a_look),
                 play_test(names_the_respawner_after_two_restarts),
                 play_test(leaves_a_newcomer_that_is_no_kin),
                 play_test(ends_a_newcomer_of_the_same_process_group),
