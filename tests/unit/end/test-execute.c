@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -682,6 +683,59 @@ static void without_permission_it_says_whose_process_it_is(void **state)
         assert_true(is_alive(target));
 }
 
+#define FREEZER "/sys/fs/cgroup/freezer"
+
+static bool write_text(const char *dir, const char *file, const char *text)
+{
+        _cleanup_free_ char *path = gf_asprintf("%s/%s", dir, file);
+        FILE *f = path ? fopen(path, "we") : NULL;
+        bool written = f && fputs(text, f) >= 0;
+
+        return f && fclose(f) == 0 && written;
+}
+
+/* A frozen process is in state D and does not act on SIGKILL: as one that waits for a driver that hangs. */
+static void who_survives_sigkill_is_described(void **state)
+{
+        struct play *play = *state;
+        _cleanup_free_ char *dir = gf_asprintf(FREEZER "/gpufree-test-%d", (int)getpid()), *pid = NULL;
+        _cleanup_report_ struct gpufree_report *report = NULL;
+        const struct gf_fate_entry *entry;
+        struct slot *target;
+        bool frozen;
+
+        if (!dir || mkdir(dir, 0700) < 0)
+                skip();
+        target = play_start(play, "stuck", GIB, part_plain);
+        pid = gf_asprintf("%d", target->pid);
+        frozen = write_text(dir, "cgroup.procs", pid ? pid : "") && write_text(dir, "freezer.state", "FROZEN");
+        play->ladder.grace_ms = 100;
+        play->ladder.timeout_ms = 1500;
+        if (frozen)
+                report = play_kill(play);
+        /* Before anything is asserted: a frozen process could not be cleaned up. */
+        (void)write_text(dir, "freezer.state", "THAWED");
+        if (frozen)
+                await_death(target);
+        else
+                (void)write_text(FREEZER, "cgroup.procs", pid ? pid : "");
+        (void)rmdir(dir);
+        if (!report) {
+                skip();
+                return;
+        }
+        entry = fate_of(report, target);
+        assert_non_null(entry);
+        assert_int_equal(entry->fate, GPUFREE_FATE_SURVIVED);
+        assert_non_null(strstr(entry->detail, "(state D)"));
+        assert_non_null(strstr(entry->detail, "SIGKILL is pending"));
+        assert_non_null(strstr(entry->detail, "reboot"));
+        assert_int_equal(report->outcome, GPUFREE_HELD); /* not a timeout: everything was done */
+        assert_int_equal(play->sigkills, 1);
+        assert_int_equal(play->events[GPUFREE_EVENT_SURVIVED], 1);
+        assert_true(play->events[GPUFREE_EVENT_WAITING] >= 1);
+}
+
 static void a_signal_that_is_none_is_refused(void **state)
 {
         struct play *play = *state;
@@ -733,6 +787,7 @@ int main(void)
                 play_test(who_takes_it_again_and_again_is_named),
                 play_test(a_bystander_crowd_lives),
                 play_test(without_permission_it_says_whose_process_it_is),
+                play_test(who_survives_sigkill_is_described),
                 play_test(a_signal_that_is_none_is_refused),
         };
 
