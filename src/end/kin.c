@@ -47,13 +47,13 @@ static const struct gpufree_holder *find(const struct gpufree_snapshot *snapshot
  * Did it start after the plan's look began? One tick of slack: a start time is rounded down. What a target forked
  * while that look ran is in neither, and counts as later.
  */
-static bool started_since(const struct gpufree_snapshot *snapshot, const struct gpufree_holder *candidate)
+bool gf_started_since(const struct gpufree_snapshot *snapshot, uint64_t start_ticks)
 {
         uint64_t look = snapshot->elapsed_us / TICK_US + 1;
 
         if (snapshot->boot_ticks <= look)
                 return false;
-        return candidate->id.start_ticks >= snapshot->boot_ticks - look;
+        return start_ticks >= snapshot->boot_ticks - look;
 }
 
 static bool is_child_of(const struct gpufree_holder *candidate, const struct gpufree_holder *target)
@@ -71,7 +71,8 @@ static bool descends(const struct gpufree_plan *plan, const struct gpufree_holde
         if (is_child_of(candidate, target) || (before && is_child_of(before, target)))
                 return true;
         /* It was there when the plan was shown, and was not in it. */
-        if (before || !started_since(plan->snapshot, candidate) || candidate->id.start_ticks < target->id.start_ticks)
+        if (before || !gf_started_since(plan->snapshot, candidate->id.start_ticks) ||
+            candidate->id.start_ticks < target->id.start_ticks)
                 return false;
         if (!same_uid(target, candidate))
                 return false;

@@ -221,6 +221,12 @@ static int climb(struct gf_run *run, bool force)
         }
 }
 
+void gf_ladder_strike(struct gf_run *run, struct gf_target *target)
+{
+        if (send(run, target, SIGKILL))
+                target->stage = GF_STAGE_KILLED;
+}
+
 int gf_ladder_climb(struct gf_run *run, bool force)
 {
         int r = climb(run, force);

@@ -180,15 +180,7 @@ static bool is_others(const struct gf_run *run, const struct gf_gpu_verdict *ver
 {
         const struct gpufree_snapshot *now = run->report->snapshot;
 
-        if (was_touched(run, &now->inventory.gpus.v[verdict->gpu]))
-                return false;
-        for (size_t i = 0; i < now->holders.n; i++) {
-                const struct gf_gpu_use *use = gf_use_of(&now->holders.v[i], (size_t)verdict->gpu);
-
-                if (use && use->context && !now->holders.v[i].selected)
-                        return true;
-        }
-        return false;
+        return !was_touched(run, &now->inventory.gpus.v[verdict->gpu]) && gf_has_others(now, (size_t)verdict->gpu);
 }
 
 /* What the memory says, over all GPUs: OK, INCOMPLETE or RESIDUE; -errno. Who holds is the fates' matter. With

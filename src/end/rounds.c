@@ -125,9 +125,19 @@ static int look_and_sift(struct gf_run *run)
         return work;
 }
 
+/* Kin that had gone before it could be pinned, in the climb that began with target `from`: it hops on as we look. */
+static bool is_hopping(const struct gf_run *run, size_t from)
+{
+        for (size_t i = from; i < run->targets.n; i++)
+                if (gf_run_fate(run, &run->targets.v[i])->fate == GPUFREE_FATE_ALREADY_GONE)
+                        return true;
+        return false;
+}
+
 int gf_rounds(struct gf_run *run)
 {
         for (unsigned quiet = 0; quiet < 2;) {
+                size_t known = run->targets.n;
                 int r;
 
                 if (gf_cancelled(run->env->cancel_fd)) {
@@ -143,6 +153,8 @@ int gf_rounds(struct gf_run *run)
                 }
                 quiet = 0;
                 r = gf_ladder_climb(run, run->ladder.force || run->climbs + 1 >= HURRY_FROM);
+                if (r == 0 && is_hopping(run, known))
+                        r = gf_chase(run);
                 if (r == -ETIMEDOUT) /* its last look shows what is left */
                         return gf_rounds_look(run) < 0 ? run->look_error : r;
                 if (r < 0)

@@ -69,10 +69,20 @@ int gf_pins_wait(struct gf_run *run, uint64_t until);
 /* 0; -ECANCELED, -ETIMEDOUT (run->cancelled, run->timed_out say so as well); -ENOSYS, -ENOMEM. */
 int gf_ladder_climb(struct gf_run *run, bool force);
 
+/* SIGKILL at once to one that is pinned and was seen to hold. */
+void gf_ladder_strike(struct gf_run *run, struct gf_target *target);
+
 /* ---- rounds.c: look again until two looks in a row find nothing to do ---- */
 int gf_rounds(struct gf_run *run);
 /* One more look, without acting on it. */
 int gf_rounds_look(struct gf_run *run);
+
+/*
+ * ---- chase.c: who forks a successor and exits faster than a look can be taken ----
+ * Walks the processes and ends, at detection, what is the same program of the same user and group as an ended target,
+ * started since the plan was shown, and holds. Until two walks in a row find none. 0, -ECANCELED, -ETIMEDOUT, -ENOMEM.
+ */
+int gf_chase(struct gf_run *run);
 
 /* ---- respawn.c ---- */
 /* How many ended processes this one follows as a restart: 0, it is none. */

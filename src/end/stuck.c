@@ -77,7 +77,8 @@ char *gf_stuck_describe(char state, const char *wchan, const char *status)
         if (state == 'D' && kill_pending)
                 gf_str_add(
                         &text,
-                        ": it ends when that call into the kernel returns. Look at the kernel log for Xid or "
+                        ": it ends when that call into the kernel returns, or, if its cgroup is frozen (docker pause), "
+                        "when that is thawed. Look at the kernel log for Xid or "
                         "\"blocked for more than\" (dmesg); if the driver hangs, only a reset of the GPU or a reboot "
                         "ends it");
         else if (state == 'D')

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/num.h"
@@ -95,4 +96,59 @@ int gf_pidstat_of(struct gf_env *env, const struct gf_ident *id, struct gf_pidst
 bool gf_pid_is_ours(pid_t pid)
 {
         return pid == getpid();
+}
+
+static int stat_pid(struct gf_env *env, pid_t pid, const char *file, struct stat *ret)
+{
+        _cleanup_free_ char *path = gf_asprintf("%s/%d/%s", proc_root(env), (int)pid, file);
+
+        if (!path)
+                return -ENOMEM;
+        if (stat(path, ret) < 0)
+                return errno == ENOENT ? -ESRCH : -errno;
+        return 0;
+}
+
+int gf_pid_uid(struct gf_env *env, pid_t pid, uint32_t *ret_uid)
+{
+        struct stat st;
+        int r = stat_pid(env, pid, "", &st);
+
+        if (r < 0)
+                return r;
+        *ret_uid = st.st_uid;
+        return 0;
+}
+
+int gf_pid_exe(struct gf_env *env, pid_t pid, uint64_t *ret_dev, uint64_t *ret_ino)
+{
+        struct stat st;
+        int r = stat_pid(env, pid, "exe", &st);
+
+        if (r < 0)
+                return r;
+        *ret_dev = st.st_dev;
+        *ret_ino = st.st_ino;
+        return 0;
+}
+
+int gf_pid_walk(struct gf_env *env, int (*each)(pid_t pid, void *userdata), void *userdata)
+{
+        _cleanup_close_ int fd = gf_open_dir(AT_FDCWD, proc_root(env));
+        _Alignas(8) char buf[512];
+        struct gf_dirwalk walk;
+        uint32_t pid;
+        int r;
+
+        if (fd < 0)
+                return fd;
+        gf_dirwalk_init(&walk, fd, buf, sizeof(buf));
+        while ((r = gf_dirwalk_next_number(&walk, &pid, NULL)) > 0) {
+                if (pid == 0 || pid > INT32_MAX)
+                        continue;
+                r = each((pid_t)pid, userdata);
+                if (r != 0)
+                        return r;
+        }
+        return r;
 }

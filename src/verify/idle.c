@@ -48,6 +48,57 @@ static bool add_estates(const struct gpufree_snapshot *snapshot, size_t gpu, uin
         return true;
 }
 
+static bool is_holder(const struct gpufree_snapshot *snapshot, pid_t pid)
+{
+        for (size_t i = 0; i < snapshot->holders.n; i++)
+                if (snapshot->holders.v[i].id.pid == pid)
+                        return true;
+        return false;
+}
+
+static bool is_refused(const struct gpufree_snapshot *snapshot, pid_t pid)
+{
+        for (size_t i = 0; i < snapshot->scan.refused.n; i++)
+                if (snapshot->scan.refused.v[i].pid == pid)
+                        return true;
+        return false;
+}
+
+int gf_next_unseen(const struct gpufree_snapshot *snapshot, const struct gf_driver_gpu *driver, int from)
+{
+        for (size_t i = (size_t)(from + 1); driver && i < driver->processes.n; i++) {
+                pid_t pid = driver->processes.v[i].pid;
+
+                if (is_refused(snapshot, pid) && !is_holder(snapshot, pid))
+                        return (int)i;
+        }
+        return -1;
+}
+
+bool gf_has_others(const struct gpufree_snapshot *snapshot, size_t gpu)
+{
+        const struct gf_driver_gpu *driver = gf_driver_gpu_of(&snapshot->inventory.gpus.v[gpu], &snapshot->driver);
+
+        for (size_t i = 0; i < snapshot->holders.n; i++) {
+                const struct gf_gpu_use *use = gf_use_of(&snapshot->holders.v[i], gpu);
+
+                if (use && use->context && !snapshot->holders.v[i].selected)
+                        return true;
+        }
+        return gf_next_unseen(snapshot, driver, -1) >= 0;
+}
+
+/* What the driver books to processes that could not be looked at and were not asked about: it stays. */
+static bool add_unseen(const struct gpufree_snapshot *snapshot, size_t gpu, uint64_t *sum)
+{
+        const struct gf_driver_gpu *driver = gf_driver_gpu_of(&snapshot->inventory.gpus.v[gpu], &snapshot->driver);
+
+        for (int i = -1; (i = gf_next_unseen(snapshot, driver, i)) >= 0;)
+                if (!saturating_add(sum, driver->processes.v[i].memory))
+                        return false;
+        return true;
+}
+
 uint64_t gf_idle_figure(const struct gpufree_snapshot *snapshot, size_t gpu)
 {
         uint64_t known = 0, openers = 0, accounted;
@@ -73,7 +124,8 @@ uint64_t gf_idle_figure(const struct gpufree_snapshot *snapshot, size_t gpu)
         accounted = snapshot->inventory.gpus.v[gpu].accounted;
         if (accounted < known)
                 known = accounted;
-        if (!saturating_add(&known, openers) || !saturating_add(&known, GF_TOLERANCE))
+        if (!add_unseen(snapshot, gpu, &known) || !saturating_add(&known, openers) ||
+            !saturating_add(&known, GF_TOLERANCE))
                 return GPUFREE_UNKNOWN;
         return known;
 }

@@ -61,7 +61,7 @@ int gf_same_gpu(const struct gpufree_gpu *gpu, const struct gpufree_snapshot *in
         return -1;
 }
 
-uint64_t gf_used_in(const struct gpufree_gpu *gpu, const struct gf_driver_report *driver)
+const struct gf_driver_gpu *gf_driver_gpu_of(const struct gpufree_gpu *gpu, const struct gf_driver_report *driver)
 {
         for (size_t i = 0; i < driver->gpus.n; i++) {
                 const struct gf_driver_gpu *other = &driver->gpus.v[i];
@@ -76,9 +76,16 @@ uint64_t gf_used_in(const struct gpufree_gpu *gpu, const struct gf_driver_report
                 else
                         same = gpu->index >= 0 && gpu->index == other->index;
                 if (same)
-                        return other->memory.used;
+                        return other;
         }
-        return GPUFREE_UNKNOWN;
+        return NULL;
+}
+
+uint64_t gf_used_in(const struct gpufree_gpu *gpu, const struct gf_driver_report *driver)
+{
+        const struct gf_driver_gpu *found = gf_driver_gpu_of(gpu, driver);
+
+        return found ? found->memory.used : GPUFREE_UNKNOWN;
 }
 
 int gf_verdict_add(const struct gpufree_snapshot *snapshot, size_t gpu, uint64_t used_before,

@@ -46,6 +46,17 @@ static void add_name(struct crowd *crowd, const struct gpufree_holder *holder)
                 gf_str_addf(&crowd->names, " (%s)", facts->comm);
 }
 
+/* Others' processes, which only the driver has seen. */
+static void add_unseen_names(const struct gpufree_snapshot *snapshot, size_t gpu, struct crowd *others)
+{
+        const struct gf_driver_gpu *driver = gf_driver_gpu_of(&snapshot->inventory.gpus.v[gpu], &snapshot->driver);
+
+        for (int i = -1; (i = gf_next_unseen(snapshot, driver, i)) >= 0;)
+                if (others->n++ < MOST_NAMED)
+                        gf_str_addf(&others->names, "%s%d", others->names.n ? ", " : "",
+                                    (int)driver->processes.v[i].pid);
+}
+
 static void gather(const struct gpufree_snapshot *snapshot, size_t gpu, struct crowd *keepers, struct crowd *others)
 {
         for (size_t i = 0; i < snapshot->holders.n; i++) {
@@ -57,6 +68,7 @@ static void gather(const struct gpufree_snapshot *snapshot, size_t gpu, struct c
                 else if (use && use->context)
                         add_name(others, holder);
         }
+        add_unseen_names(snapshot, gpu, others);
         if (keepers->n > MOST_NAMED)
                 gf_str_addf(&keepers->names, " and %zu more", keepers->n - MOST_NAMED);
         if (others->n > MOST_NAMED)
@@ -65,6 +77,9 @@ static void gather(const struct gpufree_snapshot *snapshot, size_t gpu, struct c
 
 static const char *looked_at(const struct gpufree_snapshot *snapshot)
 {
+        /* Complete all the same: nothing of what was asked about is among the others. */
+        if (snapshot->scan.refused.n > 0)
+                return "every process that was asked about looked at";
         return snapshot->initial_pidns ? "every process looked at" : "every process of this PID namespace looked at";
 }
 
@@ -184,6 +199,13 @@ static int say_above(const struct gpufree_snapshot *snapshot, const struct gf_gp
                 gf_str_add(text, " held and no holder found, but ");
                 add_unseen(snapshot, text);
                 gf_str_add(text, ".");
+                return GPUFREE_INCOMPLETE;
+        }
+        if (snapshot->scan.refused.n > 0) {
+                gf_str_addf(text,
+                            " held, none of it by what was asked about; %zu process%s of others could not be looked "
+                            "at. Run as root to see who holds it.",
+                            snapshot->scan.refused.n, snapshot->scan.refused.n == 1 ? "" : "es");
                 return GPUFREE_INCOMPLETE;
         }
         if (!known) {

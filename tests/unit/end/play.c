@@ -248,7 +248,7 @@ static uint64_t used_now(struct play *play, size_t gpu)
         return used + (gpu == 0 ? residue_now(play) : 0);
 }
 
-static void fill_facts(const struct slot *slot, struct gf_facts *facts)
+static void fill_facts(const struct play *play, const struct slot *slot, struct gf_facts *facts)
 {
         struct gf_env env = { .proc_root = (char *)(uintptr_t) "/proc", .cancel_fd = -1 };
         struct gf_pidstat stat = { .state = '?' };
@@ -258,6 +258,8 @@ static void fill_facts(const struct slot *slot, struct gf_facts *facts)
         facts->cmdline = strdup(slot->program);
         facts->cmdline_length = strlen(slot->program) + 1;
         facts->exe = gf_asprintf("/bin/%s", slot->program);
+        if (play->real_exe)
+                (void)gf_pid_exe(&env, slot->pid, &facts->exe_dev, &facts->exe_ino);
         facts->uid = 0;
         facts->user = strdup("root");
         facts->state = stat.state;
@@ -267,13 +269,13 @@ static void fill_facts(const struct slot *slot, struct gf_facts *facts)
         facts->login_session = UINT32_MAX;
 }
 
-static void add_holder(const struct slot *slot, struct gpufree_snapshot *snapshot)
+static void add_holder(const struct play *play, const struct slot *slot, struct gpufree_snapshot *snapshot)
 {
         struct gpufree_holder *holder = must_add(&snapshot->holders);
         struct gf_gpu_use *use;
 
         holder->id = (struct gf_ident){ slot->pid, slot->start_ticks };
-        fill_facts(slot, &holder->facts);
+        fill_facts(play, slot, &holder->facts);
         holder->selected = !atomic_load(&slot->unselected);
         holder->protected_why = slot->protected_why ? strdup(slot->protected_why) : NULL;
         holder->protected_absolute = slot->absolute;
@@ -300,7 +302,7 @@ struct gpufree_snapshot *play_look(struct play *play)
                 const struct slot *slot = &play->stage->slots[i];
 
                 if (slot->pid && atomic_load(&slot->holds) && is_alive(slot))
-                        add_holder(slot, snapshot);
+                        add_holder(play, slot, snapshot);
         }
         for (size_t g = 0; g < snapshot->inventory.gpus.n; g++)
                 snapshot->inventory.gpus.v[g].memory.used = used_now(play, g);
@@ -326,6 +328,8 @@ static int eyes_look(void *userdata, struct gpufree_snapshot **ret)
         if (play->look_error)
                 return gf_fail(&play->env, play->look_error, "the play has no look");
         *ret = play_look(play);
+        if (play->after_look)
+                play->after_look(play, play->looks);
         return 0;
 }
 

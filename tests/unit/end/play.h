@@ -64,7 +64,8 @@ struct play {
         size_t listed;
         int memory_error, look_error;
         size_t looks, memories;
-        void (*on_look)(struct play *play, size_t look); /* before the n-th look, from 1 */
+        void (*on_look)(struct play *play, size_t look);    /* before the n-th look, from 1 */
+        void (*after_look)(struct play *play, size_t look); /* before its answer is handed over */
         void (*on_event)(struct play *play, const struct gpufree_event *event);
         size_t events[GPUFREE_EVENT_MEMORY + 1];
         int sigkills;
@@ -73,7 +74,8 @@ struct play {
         size_t fds;
         pid_t children[PLAY_SLOTS];
         size_t n_children;
-        bool reap; /* children are reaped before each look */
+        bool real_exe; /* what they run is the test itself, as /proc says: all the same program */
+        bool reap;     /* children are reaped before each look */
 };
 
 int play_setup(void **state);

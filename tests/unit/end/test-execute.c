@@ -2,11 +2,13 @@
 #include "play.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -174,6 +176,14 @@ static void part_hopper(struct play *play, struct slot *slot)
         }
 }
 
+static void assert_nobody_but(const struct play *play, const struct slot *bystander)
+{
+        for (int i = 0; i < play->stage->used; i++)
+                assert_true(&play->stage->slots[i] == bystander || !play->stage->slots[i].pid ||
+                            !is_alive(&play->stage->slots[i]));
+        assert_true(is_alive(bystander));
+}
+
 static void catches_who_forks_while_being_ended(void **state)
 {
         struct play *play = *state;
@@ -187,10 +197,41 @@ static void catches_who_forks_while_being_ended(void **state)
         assert_int_equal(report->outcome, GPUFREE_OK);
         /* They were ended; they did not come to the end of their hops. */
         assert_true(play->stage->used < 2 * MOST_HOPS);
-        for (int i = 0; i < play->stage->used; i++)
-                assert_true(&play->stage->slots[i] == bystander || !play->stage->slots[i].pid ||
-                            !is_alive(&play->stage->slots[i]));
-        assert_true(is_alive(bystander));
+        assert_nobody_but(play, bystander);
+}
+
+/* A real look takes many hops: what it found has gone when it is over. */
+static void slow_look(struct play *play, size_t look)
+{
+        (void)look;
+        if (play->stage->used < 2 * MOST_HOPS)
+                (void)poll(NULL, 0, 150);
+}
+
+static void catches_who_forks_faster_than_a_look(void **state)
+{
+        struct play *play = *state;
+        struct slot *bystander = play_start(play, "hopper", 0, part_bystander);
+        _cleanup_snapshot_ struct gpufree_snapshot *snapshot = NULL;
+        _cleanup_plan_ struct gpufree_plan *plan = NULL;
+        _cleanup_report_ struct gpufree_report *report = NULL;
+        size_t killed = 0;
+
+        play->real_exe = true;
+        play->reap = true;
+        play_start(play, "hopper", GIB, part_hopper);
+        play_start(play, "hopper", GIB, part_hopper);
+        snapshot = play_look(play);
+        assert_int_equal(gf_plan_make(snapshot, &plan), 0);
+        play->after_look = slow_look;
+        slow_look(play, 0);
+        assert_int_equal(gf_execute(&play->env, &play->eyes, plan, &play->ladder, &report), 0);
+        assert_int_equal(report->outcome, GPUFREE_OK);
+        for (size_t i = 0; i < report->fates.n; i++)
+                killed += report->fates.v[i].fate == GPUFREE_FATE_KILLED;
+        assert_true(killed >= 1);
+        assert_true(play->stage->used < 2 * MOST_HOPS);
+        assert_nobody_but(play, bystander);
 }
 
 /* A supervisor: holds nothing, and starts its program again whenever it ends. */
@@ -642,6 +683,59 @@ static void without_permission_it_says_whose_process_it_is(void **state)
         assert_true(is_alive(target));
 }
 
+#define FREEZER "/sys/fs/cgroup/freezer"
+
+static bool write_text(const char *dir, const char *file, const char *text)
+{
+        _cleanup_free_ char *path = gf_asprintf("%s/%s", dir, file);
+        FILE *f = path ? fopen(path, "we") : NULL;
+        bool written = f && fputs(text, f) >= 0;
+
+        return f && fclose(f) == 0 && written;
+}
+
+/* A frozen process is in state D and does not act on SIGKILL: as one that waits for a driver that hangs. */
+static void who_survives_sigkill_is_described(void **state)
+{
+        struct play *play = *state;
+        _cleanup_free_ char *dir = gf_asprintf(FREEZER "/gpufree-test-%d", (int)getpid()), *pid = NULL;
+        _cleanup_report_ struct gpufree_report *report = NULL;
+        const struct gf_fate_entry *entry;
+        struct slot *target;
+        bool frozen;
+
+        if (!dir || mkdir(dir, 0700) < 0)
+                skip();
+        target = play_start(play, "stuck", GIB, part_plain);
+        pid = gf_asprintf("%d", target->pid);
+        frozen = write_text(dir, "cgroup.procs", pid ? pid : "") && write_text(dir, "freezer.state", "FROZEN");
+        play->ladder.grace_ms = 100;
+        play->ladder.timeout_ms = 1500;
+        if (frozen)
+                report = play_kill(play);
+        /* Before anything is asserted: a frozen process could not be cleaned up. */
+        (void)write_text(dir, "freezer.state", "THAWED");
+        if (frozen)
+                await_death(target);
+        else
+                (void)write_text(FREEZER, "cgroup.procs", pid ? pid : "");
+        (void)rmdir(dir);
+        if (!report) {
+                skip();
+                return;
+        }
+        entry = fate_of(report, target);
+        assert_non_null(entry);
+        assert_int_equal(entry->fate, GPUFREE_FATE_SURVIVED);
+        assert_non_null(strstr(entry->detail, "(state D)"));
+        assert_non_null(strstr(entry->detail, "SIGKILL is pending"));
+        assert_non_null(strstr(entry->detail, "reboot"));
+        assert_int_equal(report->outcome, GPUFREE_HELD); /* not a timeout: everything was done */
+        assert_int_equal(play->sigkills, 1);
+        assert_int_equal(play->events[GPUFREE_EVENT_SURVIVED], 1);
+        assert_true(play->events[GPUFREE_EVENT_WAITING] >= 1);
+}
+
 static void a_signal_that_is_none_is_refused(void **state)
 {
         struct play *play = *state;
@@ -671,6 +765,7 @@ int main(void)
                 play_test(never_signals_itself),
                 play_test(two_hundred_targets_and_thirty_two_descriptors),
                 play_test(catches_who_forks_while_being_ended),
+                play_test(catches_who_forks_faster_than_a_look),
                 play_test(names_the_respawner_after_two_restarts),
                 play_test(leaves_a_newcomer_that_is_no_kin),
                 play_test(ends_a_newcomer_of_the_same_process_group),
@@ -692,6 +787,7 @@ int main(void)
                 play_test(who_takes_it_again_and_again_is_named),
                 play_test(a_bystander_crowd_lives),
                 play_test(without_permission_it_says_whose_process_it_is),
+                play_test(who_survives_sigkill_is_described),
                 play_test(a_signal_that_is_none_is_refused),
         };
 

@@ -367,6 +367,36 @@ static void check_takes_the_worst_of_several_gpus(void **state)
         assert_string_equal(held->sentences.v[held->sentences.n - 1], "What you can do: gpufree kill --gpu 0");
 }
 
+/* An unprivileged user asked about what is theirs: others' processes cannot be looked at, and need not be. */
+static void what_the_driver_books_to_others_stays(void **state)
+{
+        _cleanup_snapshot_ struct gpufree_snapshot *snapshot = snapshot_new(1);
+        _cleanup_report_ struct gpufree_report *explained = NULL, *more = NULL;
+        struct gf_driver_gpu *driver = must_add(&snapshot->driver.gpus);
+        struct gf_driver_process *process;
+
+        (void)state;
+        must_add(&snapshot->scan.refused)->pid = 4242;
+        driver->index = driver->minor = 0;
+        process = must_add(&driver->processes);
+        *process = (struct gf_driver_process){ .pid = 4242, .memory = 8 * GIB };
+        process = must_add(&driver->processes);
+        *process = (struct gf_driver_process){ .pid = 4343, .memory = 8 * GIB }; /* not refused: dead, or a holder */
+        assert_int_equal(gf_idle_figure(snapshot, 0), 8 * GIB + GF_TOLERANCE);
+        snapshot->inventory.gpus.v[0].memory.used = 8 * GIB;
+        snapshot->inventory.gpus.v[0].listed = 1;
+        assert_int_equal(gf_report_new(snapshot, &explained), 0);
+        assert_int_equal(gf_judge(snapshot, explained), 0);
+        assert_int_equal(explained->outcome, GPUFREE_OK);
+        assert_string_equal(explained->gpus.v[0].sentence, "8.0 GiB held by 4242, not selected, and by nobody else "
+                                                           "(every process that was asked about looked at).");
+        /* More than that is no residue either: who was not looked at may have it. */
+        snapshot->inventory.gpus.v[0].memory.used = 9 * GIB;
+        assert_int_equal(gf_report_new(snapshot, &more), 0);
+        assert_int_equal(gf_judge(snapshot, more), 0);
+        assert_int_equal(more->outcome, GPUFREE_INCOMPLETE);
+}
+
 static void only_what_was_asked_about_is_judged(void **state)
 {
         _cleanup_snapshot_ struct gpufree_snapshot *snapshot = snapshot_new(2);
@@ -447,6 +477,7 @@ int main(void)
                 cmocka_unit_test(the_idle_figure_is_what_stays),
                 cmocka_unit_test(check_judges_by_look_and_memory),
                 cmocka_unit_test(check_takes_the_worst_of_several_gpus),
+                cmocka_unit_test(what_the_driver_books_to_others_stays),
                 cmocka_unit_test(only_what_was_asked_about_is_judged),
                 cmocka_unit_test(without_a_gpu_a_gap_is_a_gap),
                 cmocka_unit_test(what_keeps_a_process_alive_is_said),

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "end/kin.h"
+#include "end/run.h"
+#include "sys/clock.h"
+#include "sys/pidfd.h"
+#include "sys/pidstat.h"
+#include "sys/pidwait.h"
+
+struct chase {
+        struct gf_run *run;
+        size_t struck;
+};
+
+/*
+ * Narrower than kin: nobody has read who protects it or owns it. What runs the same file as the same user in the same
+ * process group (or session, or as a child) as one that was shown and not protected is protected no more than that one.
+ */
+static bool is_successor(struct gf_run *run, const struct gf_target *target, pid_t pid, const struct gf_pidstat *stat)
+{
+        const struct gf_fate_entry *entry = gf_run_fate(run, target);
+        const struct gf_facts *facts = &entry->holder->facts;
+        uint64_t dev, ino;
+        uint32_t uid;
+
+        if (entry->fate == GPUFREE_FATE_REFUSED || facts->exe_ino == 0 || facts->uid == UINT32_MAX)
+                return false;
+        if (stat->start_ticks < entry->holder->id.start_ticks)
+                return false;
+        if (!(stat->pgrp > 0 && stat->pgrp == facts->pgrp) && !(stat->session > 0 && stat->session == facts->session) &&
+            stat->ppid != entry->holder->id.pid)
+                return false;
+        if (gf_pid_uid(run->env, pid, &uid) < 0 || uid != facts->uid)
+                return false;
+        return gf_pid_exe(run->env, pid, &dev, &ino) == 0 && dev == facts->exe_dev && ino == facts->exe_ino;
+}
+
+/* What a report needs to name it by: no look has seen it. */
+static struct gpufree_snapshot *portrait(struct gf_run *run, pid_t pid, const struct gf_pidstat *stat,
+                                         const struct gpufree_holder *like)
+{
+        struct gpufree_snapshot *snapshot = calloc(1, sizeof(*snapshot));
+        struct gpufree_holder *holder = snapshot ? gf_vec_add(&snapshot->holders) : NULL;
+
+        if (!holder) {
+                free(snapshot);
+                return NULL;
+        }
+        snapshot->refs = 1;
+        holder->id = (struct gf_ident){ pid, stat->start_ticks };
+        holder->selected = true;
+        holder->facts = (struct gf_facts){ .uid = like->facts.uid,
+                                           .exe_dev = like->facts.exe_dev,
+                                           .exe_ino = like->facts.exe_ino,
+                                           .state = stat->state,
+                                           .ppid = stat->ppid,
+                                           .pgrp = stat->pgrp,
+                                           .session = stat->session,
+                                           .login_session = UINT32_MAX,
+                                           .age_ms = GPUFREE_UNKNOWN };
+        if (gf_pid_text(run->env, pid, "comm", &holder->facts.comm) == 0)
+                holder->facts.comm[strcspn(holder->facts.comm, "\n")] = '\0';
+        (void)gf_strset(&holder->facts.user, like->facts.user);
+        return snapshot;
+}
+
+static int strike(struct chase *chase, pid_t pid, const struct gf_pidstat *stat, const struct gpufree_holder *like)
+{
+        struct gf_run *run = chase->run;
+        _cleanup_snapshot_ struct gpufree_snapshot *snapshot = portrait(run, pid, stat, like);
+        const struct gpufree_holder *holder;
+        _cleanup_close_ int fd = -1;
+        struct gf_target *target;
+        int r;
+
+        if (!snapshot)
+                return -ENOMEM;
+        holder = &snapshot->holders.v[0];
+        fd = gf_pidfd_pin(run->env, &holder->id);
+        if (fd < 0)
+                return 0;
+        r = run->eyes->still_holds(run->eyes->userdata, holder);
+        if (r == -ECANCELED || r == -ENOMEM)
+                return r;
+        if (r <= 0)
+                return 0;
+        r = gf_run_add(run, snapshot, holder, 0);
+        if (r < 0)
+                return r;
+        chase->struck++;
+        target = &run->targets.v[run->targets.n - 1];
+        target->pidfd = TAKE_FD(fd);
+        run->pinned++;
+        gf_run_event(run, (struct gpufree_event){ .type = GPUFREE_EVENT_NEWCOMER, .pid = pid, .holder = holder });
+        gf_ladder_strike(run, target);
+        gf_pins_trim(run);
+        return 0;
+}
+
+static int each(pid_t pid, void *userdata)
+{
+        struct chase *chase = userdata;
+        struct gf_run *run = chase->run;
+        struct gf_pidstat stat;
+
+        if (pid <= 1 || gf_pid_is_ours(pid) || gf_pidstat_read(run->env, pid, &stat) < 0)
+                return 0;
+        if (!gf_started_since(run->plan->snapshot, stat.start_ticks) ||
+            gf_run_find(run, &(struct gf_ident){ pid, stat.start_ticks }))
+                return 0;
+        for (size_t i = 0; i < run->targets.n; i++)
+                if (is_successor(run, &run->targets.v[i], pid, &stat))
+                        return strike(chase, pid, &stat, gf_run_fate(run, &run->targets.v[i])->holder);
+        return 0;
+}
+
+static int walk_until_quiet(struct gf_run *run)
+{
+        for (unsigned quiet = 0; quiet < 2;) {
+                struct chase chase = { .run = run };
+                int r;
+
+                if (gf_cancelled(run->env->cancel_fd))
+                        return -ECANCELED;
+                if (gf_deadline_left(run->deadline) == 0)
+                        return -ETIMEDOUT;
+                r = gf_pid_walk(run->env, each, &chase);
+                if (r < 0)
+                        return r;
+                quiet = chase.struck > 0 ? 0 : quiet + 1;
+        }
+        return gf_pins_wait(run, run->deadline);
+}
+
+int gf_chase(struct gf_run *run)
+{
+        int r = walk_until_quiet(run);
+
+        run->looked_after = false;
+        if (r == -ECANCELED)
+                run->cancelled = true;
+        if (r == -ETIMEDOUT)
+                run->timed_out = true;
+        return r;
+}
