@@ -139,7 +139,10 @@ static bool stop_inside(struct gf_search *s, const struct gf_cgroup_owner *outer
             !(container && (gf_streq(inner->runtime, "docker") || gf_streq(inner->runtime, "podman"))))
                 return false;
         GF_COMMAND(s, verb, enter, "%");
-        GF_COMMAND(s, outer->id, "%", "--");
+        gf_search_word(s, outer->id);
+        if (gf_streq(runtime, "lxc"))
+                gf_stop_lxc_path(s, outer->id);
+        gf_search_word(s, "--");
         if (unit)
                 gf_stop_unit(s, inner);
         else

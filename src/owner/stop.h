@@ -31,6 +31,8 @@ bool gf_plain_id(const char *id);
 
 /* stop_runtime.c: containers, VMs, pods, jobs */
 void gf_stop_by_row(struct gf_search *s, const struct gf_cgroup_owner *owner, const char *runtime);
+/* Adds "-P PATH" for a container that LXC finds there alone. */
+void gf_stop_lxc_path(struct gf_search *s, const char *id);
 void gf_stop_pod(struct gf_search *s, const struct gf_cgroup_owner *owner);
 void gf_stop_slurm(struct gf_search *s, const char *id, bool claimed);
 /* stop_unit.c: systemd, supervisors, loops */

@@ -140,7 +140,7 @@ static void docker_again(struct gf_search *s, const struct gf_cgroup_owner *owne
  * A container made with -P is only found by its tools when they are told the same; its monitor, the parent of its init,
  * has it in its title: "[lxc monitor] PATH NAME".
  */
-static void lxc_path(struct gf_search *s, const char *id)
+void gf_stop_lxc_path(struct gf_search *s, const char *id)
 {
         static const char title[] = "[lxc monitor] ";
         struct gf_brief chain[GF_ANCESTORS_MAX];
@@ -203,7 +203,7 @@ void gf_stop_by_row(struct gf_search *s, const struct gf_cgroup_owner *owner, co
         }
         gf_search_command(s, row->argv, owner->id);
         if (strcmp(row->runtime, "lxc") == 0)
-                lxc_path(s, owner->id);
+                gf_stop_lxc_path(s, owner->id);
         if (strcmp(owner->kind, "container") == 0 || strcmp(owner->kind, "vm") == 0)
                 gf_search_say(s, &s->stop->warning, "stops the whole %s with everything in it", owner->kind);
 }

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# Helpers of the owner_*.bats tests: real containers, jobs and supervisors that hold a stand-in device.
+#
+# GPUFREE: the program (default: the build's cli/gpufree); OWNER_PROBE: the helper of this folder. A test skips with the
+# reason when what it needs is not there. Everything lives below $T and ends in teardown; only processes started here
+# are ended, by number.
+
+# A tty that nobody uses stands in for the GPU's device node: several numbers, so that tests don't meet.
+STANDIN_MAJOR=4
+
+owner_setup() {
+	T=$(mktemp -d /tmp/gpufree-owner.XXXXXX)
+	chmod 0755 "$T"
+	GPUFREE=${GPUFREE:-${MESON_BUILD_ROOT:-$BATS_TEST_DIRNAME/../../build}/cli/gpufree}
+	OWNER_PROBE=${OWNER_PROBE:-${MESON_BUILD_ROOT:-$BATS_TEST_DIRNAME/../../build}/tests/system/owner_probe}
+	export T GPUFREE OWNER_PROBE
+	mkdir "$T/dev"
+}
+
+need_root() {
+	[ "$(id -u)" -eq 0 ] || skip "needs root: containers and device nodes"
+}
+
+need() {
+	local program
+	for program in "$@"; do
+		command -v "$program" >/dev/null || skip "$program is not installed"
+	done
+}
+
+need_gpufree() {
+	[ -x "$GPUFREE" ] || skip "gpufree is not built"
+}
+
+need_probe() {
+	[ -x "$OWNER_PROBE" ] || skip "owner_probe is not built"
+}
+
+# make_node NAME MINOR: a device node below $T/dev, or skip. It is opened once to see that it can be.
+make_node() {
+	mknod -m 0666 "$T/dev/$1" c "$STANDIN_MAJOR" "$2" 2>/dev/null || skip "mknod is not permitted here"
+	(exec 9<>"$T/dev/$1") 2>/dev/null || skip "the stand-in device 4:$2 cannot be opened here"
+}
+
+# until_true SECONDS COMMAND…: tries until it is true; fails after SECONDS.
+until_true() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ "$SECONDS" -lt "$end" ] || return 1
+		sleep 0.1
+	done
+}
+
+# holds PID MINOR: has process PID the stand-in device open?
+holds() {
+	local fd want
+	want=$(printf '%x:%x' "$STANDIN_MAJOR" "$2")
+	for fd in "/proc/$1/fd"/*; do
+		[ "$(stat -L -c %t:%T "$fd" 2>/dev/null)" = "$want" ] && return 0
+	done
+	return 1
+}
+
+gone() {
+	[ ! -e "/proc/$1" ] || [ "$(awk '/^State:/ { print $2 }' "/proc/$1/status" 2>/dev/null)" = Z ]
+}
+
+# The value of one line of owner_probe's answer.
+probe_value() {
+	printf '%s\n' "$output" | sed -n "s/^$1=//p" | head -n 1
+}
+
+# start_holder VARIABLE COMMAND…: a background process of this test; its PID into VARIABLE, ended in teardown.
+owner_pids=()
+start_holder() {
+	local -n into=$1
+	shift
+	"$@" >/dev/null 2>&1 3>&- &
+	into=$!
+	owner_pids+=("$into")
+}
+
+owner_teardown() {
+	local pid
+	for pid in "${owner_pids[@]}"; do
+		kill -KILL "$pid" 2>/dev/null || :
+	done
+	[ -z "${T:-}" ] || rm -rf "$T"
+}

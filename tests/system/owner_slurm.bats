@@ -1,0 +1,180 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# A real Slurm with two stand-in GPUs: what a job leaves behind, with and without the epilog.
+
+load owner
+load slurm
+
+MINOR0=42
+MINOR1=43
+JOB_UID=65534
+OTHER_UID=65533
+
+setup() {
+	owner_setup
+	need_root
+	make_node nvidia0 "$MINOR0"
+	make_node nvidia1 "$MINOR1"
+	mkdir -m 1777 "$T/out"
+	S=
+	FROZEN=
+	# leaves a holder behind that has left the job's process group and session
+	cat >"$T/leave" <<-'END'
+		#!/bin/sh
+		(setsid sh -c 'exec 9<>"$1"; echo $$ >"$2.new"; mv "$2.new" "$2"; exec sleep 1000' x "$1" "$2" \
+			</dev/null >/dev/null 2>&1 &)
+		while [ ! -e "$2" ]; do sleep 0.1; done
+	END
+	cat >"$T/stay" <<-'END'
+		#!/bin/sh
+		exec 9<>"$1"
+		echo $$ >"$2.new"
+		mv "$2.new" "$2"
+		exec sleep 1000
+	END
+	chmod 0755 "$T/leave" "$T/stay"
+}
+
+teardown() {
+	[ -z "$FROZEN" ] || thaw
+	slurm_down
+	local file
+	for file in "$T"/out/*; do
+		[ -s "$file" ] && kill -KILL "$(cat "$file")" 2>/dev/null
+	done
+	owner_teardown
+}
+
+# epilog_with SETTINGS…: this project's epilog, with its settings, logging to $T/epilog.log.
+epilog_with() {
+	cat >"$T/epilog" <<-END
+		#!/bin/sh
+		export GPUFREE=$GPUFREE GPUFREE_OPTIONS="--dev-root $T/dev" GPUFREE_LOG=$T/epilog.log
+		export $* GPUFREE_SHARED=no
+		exec $(cd "$BATS_TEST_DIRNAME/../../contrib/slurm" && pwd)/epilog-gpufree
+	END
+	chmod 0755 "$T/epilog"
+}
+
+job_done() {
+	[ -z "$(squeue -h -j "$1" -o %i 2>/dev/null)" ] || [ "$(squeue -h -j "$1" -o %t 2>/dev/null)" = CD ]
+}
+
+thaw() {
+	echo THAWED >"$FROZEN/freezer.state" 2>/dev/null || :
+	until_true 20 rmdir "$FROZEN" 2>/dev/null || :
+}
+
+@test "what a job left is known as that job's, by its environment alone" {
+	need_probe
+	slurm_up ""
+	srun --uid="$JOB_UID" --gres=gpu:1 -D /tmp "$T/leave" "$T/dev/nvidia0" "$T/out/left" 3>&-
+	LEFT=$(cat "$T/out/left")
+	holds "$LEFT" "$MINOR0"
+	run "$OWNER_PROBE" "$LEFT"
+	[ "$status" -eq 0 ]
+	[ "$(probe_value label)" = "job 1.0 (slurm)" ]
+	# only as its own user: the number is what the process says
+	[[ "$(probe_value stop)" == "scancel --user=nobody 1.0" || -n "$(probe_value refusal)" ]]
+}
+
+@test "without the epilog the next job finds its GPU held" {
+	need_gpufree
+	slurm_up ""
+	srun --uid="$JOB_UID" --gres=gpu:1 -D /tmp "$T/leave" "$T/dev/nvidia0" "$T/out/left" 3>&-
+	LEFT=$(cat "$T/out/left")
+	until_true 30 slurm_idle
+	holds "$LEFT" "$MINOR0"
+	run "$GPUFREE" check --dev-root "$T/dev" --gpu 0
+	[ "$status" -eq 1 ]
+}
+
+@test "with the epilog the next job finds its GPU free, and another user's job on the other GPU lives on" {
+	need_gpufree
+	epilog_with GPUFREE_GRACE=2s GPUFREE_TIMEOUT=30s
+	slurm_up "$T/epilog"
+	# GPU 0 goes to the job that leaves something, GPU 1 to another user's job that runs on
+	srun --uid="$JOB_UID" --gres=gpu:1 -n 1 -D /tmp sh -c "touch '$T/out/.first'; while [ ! -e '$T/go' ]; do sleep 0.1; done
+		exec '$T/leave' '$T/dev/nvidia0' '$T/out/left'" >/dev/null 3>&- &
+	first=$!
+	until_true 30 test -e "$T/out/.first"
+	srun --uid="$OTHER_UID" --gres=gpu:1 -n 1 -D /tmp "$T/stay" "$T/dev/nvidia1" "$T/out/other" >/dev/null 3>&- &
+	second=$!
+	until_true 30 test -s "$T/out/other"
+	OTHER=$(cat "$T/out/other")
+	touch "$T/go"
+	wait "$first"
+	LEFT=$(cat "$T/out/left")
+	until_true 60 test -s "$T/epilog.log"
+	until_true 60 gone "$LEFT"
+	! gone "$OTHER"
+	holds "$OTHER" "$MINOR1"
+	[ "$(slurm_state)" = mix ] || [ "$(slurm_state)" = alloc ]
+	# the next job on GPU 0: nobody holds it
+	run srun --uid="$JOB_UID" --gres=gpu:1 -n 1 -D /tmp true 3>&-
+	[ "$status" -eq 0 ]
+	! gone "$OTHER"
+	kill -TERM "$OTHER"
+	wait "$second" || :
+}
+
+@test "a leftover that cannot be killed drains the node, when asked" {
+	need_gpufree
+	local freezer=/sys/fs/cgroup/freezer
+	[ -w "$freezer/tasks" ] || skip "no freezer of cgroup v1: nothing makes a process unkillable here"
+	epilog_with GPUFREE_GRACE=1s GPUFREE_TIMEOUT=5s GPUFREE_DRAIN=yes
+	slurm_up "$T/epilog"
+	mkdir "$freezer/gpufree-test-$$" || skip "the freezer cannot be used here"
+	FROZEN=$freezer/gpufree-test-$$
+	srun --uid="$JOB_UID" --gres=gpu:1 -D /tmp sh -c "'$T/leave' '$T/dev/nvidia0' '$T/out/left'
+		while [ ! -e '$T/go' ]; do sleep 0.1; done" >/dev/null 3>&- &
+	until_true 30 test -s "$T/out/left"
+	LEFT=$(cat "$T/out/left")
+	echo "$LEFT" >"$FROZEN/tasks"
+	echo FROZEN >"$FROZEN/freezer.state"
+	until_true 20 grep -q FROZEN "$FROZEN/freezer.state"
+	touch "$T/go"
+	wait $! || :
+	until_true 60 drained
+	! gone "$LEFT"
+	[ -n "$(sinfo -h -R -o %E)" ]
+	grep -q 'draining the node' "$T/epilog.log"
+}
+
+drained() {
+	[[ "$(slurm_state)" == drain* || "$(slurm_state)" == drng* ]]
+}
+
+@test "the epilog passes on the job's GPUs and user, and drains only when asked" {
+	local epilog=$BATS_TEST_DIRNAME/../../contrib/slurm/epilog-gpufree
+	printf '#!/bin/sh\necho "$@" >"%s/asked"\nexit "$(cat "%s/code")"\n' "$T" "$T" >"$T/gpufree"
+	chmod 0755 "$T/gpufree"
+	export SLURM_JOB_ID=7 SLURM_JOB_UID=1000 SLURM_JOB_GPUS=0,1 GPUFREE=$T/gpufree
+	echo 0 >"$T/code"
+	run "$epilog"
+	[ "$status" -eq 0 ]
+	[ "$(cat "$T/asked")" = "kill --yes --gpu 0,1 --user 1000 --grace 5s --timeout 50s" ]
+	SLURM_JOB_SHARDS=1 run "$epilog"
+	[ "$(cat "$T/asked")" = "kill --yes --gpu 0,1 --user 1000 --grace 5s --timeout 50s --job 7" ]
+	for code in 1 3 4 5 6; do
+		echo "$code" >"$T/code"
+		run "$epilog"
+		[ "$status" -eq 0 ]
+		GPUFREE_DRAIN=yes run "$epilog"
+		case $code in
+		1 | 5 | 6) [ "$status" -eq 1 ] ;;
+		*) [ "$status" -eq 0 ] ;;
+		esac
+	done
+	# nothing is done for a job without GPUs, for root's, and for what is no number
+	rm "$T/asked"
+	SLURM_JOB_GPUS='' run "$epilog"
+	[ "$status" -eq 0 ]
+	SLURM_JOB_UID=0 run "$epilog"
+	[ "$status" -eq 0 ]
+	SLURM_JOB_UID='1 --pid 1' run "$epilog"
+	[ "$status" -eq 0 ]
+	SLURM_JOB_GPUS='all' run "$epilog"
+	[ "$status" -eq 0 ]
+	[ ! -e "$T/asked" ]
+}
