@@ -110,21 +110,6 @@ bool gf_uses_uvm(const struct gf_attribution *a, const struct gpufree_holder *ho
         return !a->uvm_visible || gf_has_class(a, holder, GF_CLASS_NVIDIA_UVM);
 }
 
-static const struct gf_driver_gpu *report_of(const struct gf_driver_report *report, const struct gpufree_gpu *gpu)
-{
-        for (size_t i = 0; i < report->gpus.n; i++) {
-                const struct gf_driver_gpu *entry = &report->gpus.v[i];
-
-                if (gpu->index >= 0 && entry->index >= 0) {
-                        if (gpu->index == entry->index)
-                                return entry;
-                } else if ((gpu->uuid && gf_streq(gpu->uuid, entry->uuid)) ||
-                           (gpu->pci && gf_streq(gpu->pci, entry->pci)))
-                        return entry;
-        }
-        return NULL;
-}
-
 static void prepare(struct gf_attribution *a)
 {
         struct gpufree_snapshot *snapshot = a->snapshot;
@@ -152,7 +137,7 @@ static void prepare(struct gf_attribution *a)
                 gpu->lists_complete = false;
                 if (gpu->vendor == GPUFREE_VENDOR_NVIDIA) {
                         a->nvidia_gpus++;
-                        view->driver = report_of(&snapshot->driver, gpu);
+                        view->driver = gf_driver_gpu_of(&snapshot->driver, gpu);
                 }
                 gpu->lists_complete = view->driver && view->driver->lists_ok;
                 view->silent = !gpu->lists_complete;

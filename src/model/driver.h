@@ -48,3 +48,5 @@ struct gf_driver_report {
 };
 
 void gf_driver_report_done(struct gf_driver_report *report);
+/* What the driver said about this GPU: the same UUID, else PCI address, else minor number, else index; or NULL. */
+const struct gf_driver_gpu *gf_driver_gpu_of(const struct gf_driver_report *report, const struct gpufree_gpu *gpu);

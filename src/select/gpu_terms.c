@@ -163,18 +163,6 @@ int gf_gpu_term_parse(const char *text, struct gf_gpu_term *ret_term, char **ret
         return 0;
 }
 
-const struct gf_driver_gpu *gf_driver_gpu_of(const struct gpufree_snapshot *snapshot, const struct gpufree_gpu *gpu)
-{
-        for (size_t i = 0; i < snapshot->driver.gpus.n; i++) {
-                const struct gf_driver_gpu *known = &snapshot->driver.gpus.v[i];
-
-                if (gpu->uuid ? strcasecmp(known->uuid, gpu->uuid) == 0
-                              : gpu->pci && strcasecmp(known->pci, gpu->pci) == 0)
-                        return known;
-        }
-        return NULL;
-}
-
 bool gf_gpu_term_names_instance(const struct gf_gpu_term *term, const struct gf_driver_gpu *gpu, uint32_t gpu_instance,
                                 uint32_t compute_instance)
 {
@@ -218,7 +206,7 @@ bool gf_gpu_term_names(const struct gf_gpu_term *term, const struct gpufree_snap
         case GF_GPU_PCI:
                 return pci_equal(&term->pci, gpu->pci);
         case GF_GPU_MIG:
-                known = gf_driver_gpu_of(snapshot, gpu);
+                known = gf_driver_gpu_of(&snapshot->driver, gpu);
                 return known && names_instance_on(term, known);
         }
         return false;

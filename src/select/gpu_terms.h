@@ -40,5 +40,3 @@ bool gf_gpu_term_names(const struct gf_gpu_term *term, const struct gpufree_snap
 /* The same for one instance of a GPU: terms of kind GF_GPU_MIG only. */
 bool gf_gpu_term_names_instance(const struct gf_gpu_term *term, const struct gf_driver_gpu *gpu, uint32_t gpu_instance,
                                 uint32_t compute_instance);
-/* What the driver says about this GPU, or NULL. */
-const struct gf_driver_gpu *gf_driver_gpu_of(const struct gpufree_snapshot *snapshot, const struct gpufree_gpu *gpu);

@@ -37,7 +37,7 @@ static bool is_listed_as(const struct gpufree_holder *holder, pid_t pid)
 static bool is_on_instance(const struct gf_gpu_term *term, const struct gpufree_snapshot *snapshot,
                            const struct gpufree_gpu *gpu, const struct gpufree_holder *holder)
 {
-        const struct gf_driver_gpu *known = gf_driver_gpu_of(snapshot, gpu);
+        const struct gf_driver_gpu *known = gf_driver_gpu_of(&snapshot->driver, gpu);
 
         for (size_t i = 0; known && i < known->processes.n; i++) {
                 const struct gf_driver_process *process = &known->processes.v[i];

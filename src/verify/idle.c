@@ -77,7 +77,7 @@ int gf_next_unseen(const struct gpufree_snapshot *snapshot, const struct gf_driv
 
 bool gf_has_others(const struct gpufree_snapshot *snapshot, size_t gpu)
 {
-        const struct gf_driver_gpu *driver = gf_driver_gpu_of(&snapshot->inventory.gpus.v[gpu], &snapshot->driver);
+        const struct gf_driver_gpu *driver = gf_driver_gpu_of(&snapshot->driver, &snapshot->inventory.gpus.v[gpu]);
 
         for (size_t i = 0; i < snapshot->holders.n; i++) {
                 const struct gf_gpu_use *use = gf_use_of(&snapshot->holders.v[i], gpu);
@@ -91,7 +91,7 @@ bool gf_has_others(const struct gpufree_snapshot *snapshot, size_t gpu)
 /* What the driver books to processes that could not be looked at and were not asked about: it stays. */
 static bool add_unseen(const struct gpufree_snapshot *snapshot, size_t gpu, uint64_t *sum)
 {
-        const struct gf_driver_gpu *driver = gf_driver_gpu_of(&snapshot->inventory.gpus.v[gpu], &snapshot->driver);
+        const struct gf_driver_gpu *driver = gf_driver_gpu_of(&snapshot->driver, &snapshot->inventory.gpus.v[gpu]);
 
         for (int i = -1; (i = gf_next_unseen(snapshot, driver, i)) >= 0;)
                 if (!saturating_add(sum, driver->processes.v[i].memory))

@@ -61,29 +61,9 @@ int gf_same_gpu(const struct gpufree_gpu *gpu, const struct gpufree_snapshot *in
         return -1;
 }
 
-const struct gf_driver_gpu *gf_driver_gpu_of(const struct gpufree_gpu *gpu, const struct gf_driver_report *driver)
-{
-        for (size_t i = 0; i < driver->gpus.n; i++) {
-                const struct gf_driver_gpu *other = &driver->gpus.v[i];
-                bool same;
-
-                if (gpu->uuid && other->uuid[0])
-                        same = strcmp(gpu->uuid, other->uuid) == 0;
-                else if (gpu->pci && other->pci[0])
-                        same = strcmp(gpu->pci, other->pci) == 0;
-                else if (gpu->minor >= 0 && other->minor >= 0)
-                        same = gpu->minor == other->minor;
-                else
-                        same = gpu->index >= 0 && gpu->index == other->index;
-                if (same)
-                        return other;
-        }
-        return NULL;
-}
-
 uint64_t gf_used_in(const struct gpufree_gpu *gpu, const struct gf_driver_report *driver)
 {
-        const struct gf_driver_gpu *found = gf_driver_gpu_of(gpu, driver);
+        const struct gf_driver_gpu *found = gf_driver_gpu_of(driver, gpu);
 
         return found ? found->memory.used : GPUFREE_UNKNOWN;
 }

@@ -49,7 +49,7 @@ static void add_name(struct crowd *crowd, const struct gpufree_holder *holder)
 /* Others' processes, which only the driver has seen. */
 static void add_unseen_names(const struct gpufree_snapshot *snapshot, size_t gpu, struct crowd *others)
 {
-        const struct gf_driver_gpu *driver = gf_driver_gpu_of(&snapshot->inventory.gpus.v[gpu], &snapshot->driver);
+        const struct gf_driver_gpu *driver = gf_driver_gpu_of(&snapshot->driver, &snapshot->inventory.gpus.v[gpu]);
 
         for (int i = -1; (i = gf_next_unseen(snapshot, driver, i)) >= 0;)
                 if (others->n++ < MOST_NAMED)

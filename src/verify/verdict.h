@@ -18,8 +18,6 @@ bool gf_keeps_gpu(const struct gpufree_snapshot *snapshot, const struct gpufree_
 bool gf_is_judged(const struct gpufree_snapshot *snapshot, size_t gpu);
 /* The GPU of another look, by UUID, PCI address, minor, index: its position, or -1. */
 int gf_same_gpu(const struct gpufree_gpu *gpu, const struct gpufree_snapshot *in);
-/* The GPU in a driver's report, or NULL. */
-const struct gf_driver_gpu *gf_driver_gpu_of(const struct gpufree_gpu *gpu, const struct gf_driver_report *driver);
 /*
  * The driver lists a process on this GPU that could not be looked at: somebody else's, where completeness was measured
  * against one's own. -1 when there is none after `from`, else its position in the driver's list.
