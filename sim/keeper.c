@@ -272,7 +272,7 @@ static int hear_answer(char *text, struct sim_report *report)
         char *save = NULL, *line = strtok_r(text, "\n", &save);
 
         if (line && gf_startswith(line, "error ")) {
-                (void)snprintf(report->error, sizeof(report->error), "%s", line + 6);
+                (void)snprintf(report->error, sizeof(report->error), "%.250s", line + 6);
                 return -EIO;
         }
         if (!gf_streq(line, "ok"))

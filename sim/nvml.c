@@ -343,7 +343,8 @@ static int read_used(const struct sim_gpu *gpu, uint64_t *ret_used)
                 if (records.v[i].gpu == gpu->index && uses_memory(&records.v[i]))
                         used += records.v[i].memory;
         gf_vec_done(&records);
-        *ret_used = used;
+        /* More may be booked than there is: still no GPU uses more than it has. */
+        *ret_used = used < gpu->total - gpu->reserved ? used : gpu->total - gpu->reserved;
         return NVML_SUCCESS;
 }
 

@@ -142,7 +142,7 @@ static int hear(struct listener *l, const char *line)
                 return 0;
         }
         if (gf_startswith(line, "error ")) {
-                (void)snprintf(l->report.error, sizeof(l->report.error), "%s", line + 6);
+                (void)snprintf(l->report.error, sizeof(l->report.error), "%.250s", line + 6);
                 return -EPROTO;
         }
         if (sscanf(line, "booked %d %llu %15s %d", &pid, &start, role, &number) == 4) {
