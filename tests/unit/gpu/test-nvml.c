@@ -176,13 +176,24 @@ static void as_many_as_the_driver_lists_is_a_cut_list(void **state)
         gf_driver_report_done(&report);
 }
 
+/* Also when the library clears all the room: the room is no multiple of 2 or 3, so that no two sizes look alike. */
 static void more_than_the_first_room_is_fetched_again(void **state)
 {
-        struct gf_driver_report report = one_answer("pids=3000 gpus=1");
+        static const size_t counts[] = { 1022, 1361, 2042, 3000, 3001, 6001 };
 
         (void)state;
-        check_processes(&report.gpus.v[0], 3000);
-        gf_driver_report_done(&report);
+        for (size_t i = 0; i < ELEMENTSOF(counts); i++)
+                for (size_t stride = 16; stride <= 32; stride += 8)
+                        for (int clear = 0; clear < 2; clear++) {
+                                struct gf_driver_report report;
+                                char settings[96];
+
+                                snprintf(settings, sizeof(settings), "gpus=1 pids=%zu stride=%zu clear=%d", counts[i],
+                                         stride, clear);
+                                report = one_answer(settings);
+                                check_processes(&report.gpus.v[0], counts[i]);
+                                gf_driver_report_done(&report);
+                        }
 }
 
 static void a_list_that_grows_for_ever_is_given_up(void **state)
