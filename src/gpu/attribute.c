@@ -34,6 +34,23 @@ uint64_t gf_view_left(const struct gf_attribution *a, size_t gpu)
         return used > view->accounted ? used - view->accounted : 0;
 }
 
+static int compare_pids(const void *a, const void *b)
+{
+        const struct gf_pid_index *x = a, *y = b;
+
+        return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+struct gpufree_holder *gf_holder_of(const struct gf_attribution *a, pid_t pid)
+{
+        struct gf_pid_index key = { .pid = pid };
+        const struct gf_pid_index *found = NULL;
+
+        if (a->snapshot->holders.n > 0)
+                found = bsearch(&key, a->by_pid, a->snapshot->holders.n, sizeof(key), compare_pids);
+        return found ? &a->snapshot->holders.v[found->holder] : NULL;
+}
+
 struct gf_gpu_use *gf_use_find(struct gpufree_holder *holder, size_t gpu)
 {
         for (size_t i = 0; i < holder->gpus.n; i++)
@@ -116,8 +133,12 @@ static void prepare(struct gf_attribution *a)
         struct gf_inventory *inventory = &snapshot->inventory;
 
         snapshot->dead.n = 0;
-        for (size_t i = 0; i < snapshot->holders.n; i++)
+        for (size_t i = 0; i < snapshot->holders.n; i++) {
                 snapshot->holders.v[i].gpus.n = 0;
+                a->by_pid[i] = (struct gf_pid_index){ snapshot->holders.v[i].id.pid, i };
+        }
+        if (snapshot->holders.n > 1)
+                qsort(a->by_pid, snapshot->holders.n, sizeof(a->by_pid[0]), compare_pids);
         for (size_t i = 0; i < inventory->devices.n; i++) {
                 const struct gpufree_device *device = &inventory->devices.v[i];
 
@@ -279,10 +300,11 @@ static void sum_up(struct gf_attribution *a)
 int gf_attribute(struct gpufree_snapshot *snapshot)
 {
         _cleanup_free_ struct gf_view *views = calloc(snapshot->inventory.gpus.n + 1, sizeof(*views));
-        struct gf_attribution a = { .snapshot = snapshot, .views = views };
+        _cleanup_free_ struct gf_pid_index *by_pid = calloc(snapshot->holders.n + 1, sizeof(*by_pid));
+        struct gf_attribution a = { .snapshot = snapshot, .views = views, .by_pid = by_pid };
         int r;
 
-        if (!views)
+        if (!views || !by_pid)
                 return -ENOMEM;
         prepare(&a);
         r = gf_attribute_listed(&a);

@@ -5,99 +5,86 @@
 
 #include "gpu/attribute_view.h"
 
-/* One dma-buf, however many processes share it. */
-struct dmabuf {
-        dev_t dev;
-        ino_t ino; /* 0: not known, then `pid` alone has it */
-        pid_t pid;
+/* A holder's share in a dma-buf. Sorted, the shares in the same one stand together. */
+struct share {
         uint64_t bytes;
-        char exporter[32];
+        dev_t dev;
+        ino_t ino; /* 0: not known; then it is no other's */
+        size_t holder;
+        const char *exporter;
 };
-typedef GF_VEC(struct dmabuf) dmabufs;
+typedef GF_VEC(struct share) shares;
 
-static bool has_dmabuf(const struct gf_attribution *a, pid_t pid, const struct dmabuf *buf)
+/* The largest first. */
+static int compare_shares(const void *a, const void *b)
 {
-        if (buf->ino == 0)
-                return buf->pid == pid;
-        for (size_t i = 0; i < a->snapshot->scan.hits.n; i++) {
-                const struct gf_hit *hit = &a->snapshot->scan.hits.v[i];
-
-                if (hit->via == GPUFREE_VIA_DMABUF && hit->id.pid == pid && hit->node_ino == buf->ino &&
-                    hit->node_dev == buf->dev)
-                        return true;
-        }
-        return false;
-}
-
-static int add_dmabuf(dmabufs *list, const struct dmabuf *buf)
-{
-        struct dmabuf *slot;
-
-        for (size_t i = 0; i < list->n; i++)
-                if (buf->ino != 0 && list->v[i].ino == buf->ino && list->v[i].dev == buf->dev)
-                        return 0;
-        slot = gf_vec_add(list);
-        if (!slot)
-                return -ENOMEM;
-        *slot = *buf;
-        return 0;
-}
-
-static bool seen_in_hits(const struct gf_attribution *a, pid_t pid)
-{
-        for (size_t i = 0; i < a->snapshot->scan.hits.n; i++)
-                if (a->snapshot->scan.hits.v[i].via == GPUFREE_VIA_DMABUF &&
-                    a->snapshot->scan.hits.v[i].id.pid == pid && a->snapshot->scan.hits.v[i].node_ino != 0)
-                        return true;
-        return false;
-}
-
-static int compare_dmabufs(const void *a, const void *b)
-{
-        const struct dmabuf *x = a, *y = b;
+        const struct share *x = a, *y = b;
 
         if (x->bytes != y->bytes)
                 return x->bytes > y->bytes ? -1 : 1;
-        return x->ino < y->ino ? -1 : x->ino > y->ino;
+        if (x->dev != y->dev)
+                return x->dev < y->dev ? -1 : 1;
+        if (x->ino != y->ino)
+                return x->ino < y->ino ? -1 : 1;
+        return x->holder < y->holder ? -1 : x->holder > y->holder;
 }
 
-/* Every dma-buf once, the largest first. Where the scan could not tell them apart, a holder's are taken as one. */
-static int collect_dmabufs(const struct gf_attribution *a, dmabufs *list)
+static bool same_dmabuf(const struct share *a, const struct share *b)
 {
-        for (size_t i = 0; i < a->snapshot->scan.hits.n; i++) {
-                const struct gf_hit *hit = &a->snapshot->scan.hits.v[i];
-                struct dmabuf buf = { hit->node_dev, hit->node_ino, hit->id.pid, hit->bytes, "" };
+        return a->ino != 0 && a->ino == b->ino && a->dev == b->dev && a->bytes == b->bytes;
+}
 
-                memcpy(buf.exporter, hit->exporter, sizeof(buf.exporter));
-                buf.exporter[sizeof(buf.exporter) - 1] = '\0';
-                if (hit->via == GPUFREE_VIA_DMABUF && hit->node_ino != 0 && add_dmabuf(list, &buf) < 0)
+static int add_share(shares *list, const struct share *share)
+{
+        struct share *slot = gf_vec_add(list);
+
+        if (!slot)
+                return -ENOMEM;
+        *slot = *share;
+        return 0;
+}
+
+/* Every share, from the hits; where the scan could not tell dma-bufs apart, a holder's are taken as one of its own. */
+static int collect_shares(const struct gf_attribution *a, shares *list)
+{
+        struct gpufree_snapshot *s = a->snapshot;
+        _cleanup_free_ bool *seen = calloc(s->holders.n + 1, sizeof(*seen));
+
+        if (!seen)
+                return -ENOMEM;
+        for (size_t i = 0; i < s->scan.hits.n; i++) {
+                const struct gf_hit *hit = &s->scan.hits.v[i];
+                struct share share = { hit->bytes, hit->node_dev, hit->node_ino, 0, hit->exporter };
+                struct gpufree_holder *holder;
+
+                if (hit->via != GPUFREE_VIA_DMABUF || hit->node_ino == 0)
+                        continue;
+                holder = gf_holder_of(a, hit->id.pid);
+                if (!holder)
+                        continue;
+                share.holder = (size_t)(holder - s->holders.v);
+                seen[share.holder] = true;
+                if (add_share(list, &share) < 0)
                         return -ENOMEM;
         }
-        for (size_t i = 0; i < a->snapshot->holders.n; i++) {
-                const struct gpufree_holder *holder = &a->snapshot->holders.v[i];
+        for (size_t i = 0; i < s->holders.n; i++)
+                for (size_t k = 0; k < s->holders.v[i].devices.n && !seen[i]; k++) {
+                        const struct gf_device_use *use = &s->holders.v[i].devices.v[k];
+                        struct share share = { use->bytes, 0, 0, i, use->exporter };
 
-                for (size_t k = 0; k < holder->devices.n; k++) {
-                        struct dmabuf buf = { 0, 0, holder->id.pid, holder->devices.v[k].bytes, "" };
-
-                        if (holder->devices.v[k].device >= 0 || seen_in_hits(a, holder->id.pid))
-                                continue;
-                        memcpy(buf.exporter, holder->devices.v[k].exporter, sizeof(buf.exporter));
-                        buf.exporter[sizeof(buf.exporter) - 1] = '\0';
-                        if (add_dmabuf(list, &buf) < 0)
+                        if (use->device < 0 && add_share(list, &share) < 0)
                                 return -ENOMEM;
                 }
-        }
         if (list->n > 1)
-                qsort(list->v, list->n, sizeof(list->v[0]), compare_dmabufs);
+                qsort(list->v, list->n, sizeof(list->v[0]), compare_shares);
         return 0;
 }
 
 /* Is it in the figure of a process that the driver lists? Its exporter keeps a descriptor of what it exported. */
-static bool is_in_a_figure(const struct gf_attribution *a, const struct dmabuf *buf)
+static bool is_in_a_figure(const struct gf_attribution *a, const struct share *group, size_t n)
 {
-        for (size_t i = 0; i < a->snapshot->holders.n; i++)
-                if (gf_listed_anywhere(&a->snapshot->holders.v[i]) &&
-                    has_dmabuf(a, a->snapshot->holders.v[i].id.pid, buf))
+        for (size_t i = 0; i < n; i++)
+                if (gf_listed_anywhere(&a->snapshot->holders.v[group[i].holder]))
                         return true;
         return false;
 }
@@ -126,7 +113,7 @@ static int find_with_room(const struct gf_attribution *a, uint64_t bytes)
 }
 
 /* The one GPU whose driver exports under this name; -1. */
-static int find_exporter(const struct gf_attribution *a, const struct dmabuf *buf)
+static int find_exporter(const struct gf_attribution *a, const struct share *share)
 {
         static const struct {
                 const char *exporter;
@@ -138,13 +125,13 @@ static int find_exporter(const struct gf_attribution *a, const struct dmabuf *bu
         };
         int found = -1;
 
-        if (gf_streq(buf->exporter, "nv_dmabuf"))
-                return find_with_room(a, buf->bytes);
+        if (gf_streq(share->exporter, "nv_dmabuf"))
+                return find_with_room(a, share->bytes);
         for (size_t t = 0; t < ELEMENTSOF(table); t++)
                 for (size_t i = 0; i < a->snapshot->inventory.gpus.n; i++) {
                         enum gpufree_vendor vendor = a->snapshot->inventory.gpus.v[i].vendor;
 
-                        if (!gf_streq(buf->exporter, table[t].exporter) ||
+                        if (!gf_streq(share->exporter, table[t].exporter) ||
                             (table[t].vendor ? vendor != table[t].vendor : vendor == GPUFREE_VENDOR_NVIDIA))
                                 continue;
                         if (found >= 0)
@@ -154,37 +141,40 @@ static int find_exporter(const struct gf_attribution *a, const struct dmabuf *bu
         return found;
 }
 
-static int give_dmabuf(struct gf_attribution *a, const struct dmabuf *buf, size_t gpu)
+static int give_dmabuf(struct gf_attribution *a, const struct share *group, size_t n, size_t gpu)
 {
-        for (size_t i = 0; i < a->snapshot->holders.n; i++) {
-                struct gpufree_holder *holder = &a->snapshot->holders.v[i];
+        for (size_t i = 0; i < n; i++) {
+                struct gpufree_holder *holder = &a->snapshot->holders.v[group[i].holder];
                 struct gf_gpu_use *use;
                 bool first;
 
-                if (!has_dmabuf(a, holder->id.pid, buf))
-                        continue;
+                if (i > 0 && group[i].holder == group[i - 1].holder)
+                        continue; /* another descriptor of the same */
                 first = !gf_use_find(holder, gpu);
                 use = gf_use_get(holder, gpu);
                 if (!use)
                         return -ENOMEM;
                 use->context = true;
-                use->memory = first ? buf->bytes : gf_add_memory(use->memory, buf->bytes);
+                use->memory = first ? group[i].bytes : gf_add_memory(use->memory, group[i].bytes);
         }
-        gf_view_account(&a->views[gpu], buf->bytes);
+        gf_view_account(&a->views[gpu], group[0].bytes);
         return 0;
 }
 
 int gf_attribute_dmabufs(struct gf_attribution *a)
 {
-        dmabufs list = { 0 };
+        shares list = { 0 };
         int r;
 
-        r = collect_dmabufs(a, &list);
-        for (size_t i = 0; r >= 0 && i < list.n; i++) {
-                int gpu = is_in_a_figure(a, &list.v[i]) ? -1 : find_exporter(a, &list.v[i]);
+        r = collect_shares(a, &list);
+        for (size_t i = 0, n; r >= 0 && i < list.n; i += n) {
+                int gpu;
 
+                for (n = 1; i + n < list.n && same_dmabuf(&list.v[i], &list.v[i + n]);)
+                        n++;
+                gpu = is_in_a_figure(a, &list.v[i], n) ? -1 : find_exporter(a, &list.v[i]);
                 if (gpu >= 0)
-                        r = give_dmabuf(a, &list.v[i], (size_t)gpu);
+                        r = give_dmabuf(a, &list.v[i], n, (size_t)gpu);
         }
         gf_vec_done(&list);
         return r < 0 ? r : 0;

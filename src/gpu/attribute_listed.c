@@ -5,17 +5,9 @@
 
 #include "gpu/attribute_view.h"
 
-static struct gpufree_holder *find_holder(const struct gf_attribution *a, pid_t pid)
-{
-        for (size_t i = 0; i < a->snapshot->holders.n; i++)
-                if (a->snapshot->holders.v[i].id.pid == pid)
-                        return &a->snapshot->holders.v[i];
-        return NULL;
-}
-
 bool gf_parent_listed(const struct gf_attribution *a, const struct gpufree_holder *holder, size_t gpu)
 {
-        struct gpufree_holder *parent = holder->facts.ppid > 1 ? find_holder(a, holder->facts.ppid) : NULL;
+        struct gpufree_holder *parent = holder->facts.ppid > 1 ? gf_holder_of(a, holder->facts.ppid) : NULL;
         const struct gf_gpu_use *use = parent ? gf_use_find(parent, gpu) : NULL;
 
         return use && use->listed;
@@ -39,7 +31,7 @@ static bool confirms(const struct gf_attribution *a, const struct gpufree_holder
 
 static int add_listed(struct gf_attribution *a, size_t gpu, pid_t pid, uint64_t memory)
 {
-        struct gpufree_holder *holder = find_holder(a, pid);
+        struct gpufree_holder *holder = gf_holder_of(a, pid);
         struct gf_dead *dead;
 
         gf_view_account(&a->views[gpu], memory);

@@ -20,11 +20,17 @@ struct gf_view {
         uint64_t accounted;
 };
 
+struct gf_pid_index {
+        pid_t pid;
+        size_t holder;
+};
+
 struct gf_attribution {
         struct gpufree_snapshot *snapshot;
-        struct gf_view *views; /* one a GPU */
-        bool uvm_visible;      /* the UVM device was looked for */
-        bool all_lists_ok;     /* of every NVIDIA GPU: "not listed" means not listed anywhere */
+        struct gf_pid_index *by_pid; /* the holders, sorted */
+        struct gf_view *views;       /* one a GPU */
+        bool uvm_visible;            /* the UVM device was looked for */
+        bool all_lists_ok;           /* of every NVIDIA GPU: "not listed" means not listed anywhere */
         size_t nvidia_gpus;
 };
 
@@ -33,6 +39,7 @@ uint64_t gf_view_left(const struct gf_attribution *a, size_t gpu);
 void gf_view_account(struct gf_view *view, uint64_t bytes);
 uint64_t gf_add_memory(uint64_t a, uint64_t b); /* GPUFREE_UNKNOWN when one is, or when the sum is absurd */
 
+struct gpufree_holder *gf_holder_of(const struct gf_attribution *a, pid_t pid); /* NULL */
 /* The holder's use of the GPU, or NULL; the same, added. */
 struct gf_gpu_use *gf_use_find(struct gpufree_holder *holder, size_t gpu);
 struct gf_gpu_use *gf_use_get(struct gpufree_holder *holder, size_t gpu);

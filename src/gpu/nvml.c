@@ -11,7 +11,11 @@
 #include "gpu/nvml_child.h"
 #include "gpu/nvml_wire.h"
 #include "gpu/nvml_words.h"
+#include "parse/nvidia.h"
 #include "sys/clock.h"
+
+/* More records than any answer has, those to questions that nobody waits for included. */
+#define RECORDS_MAX 65536
 
 struct gf_nvml {
         struct gf_env *env; /* borrowed */
@@ -131,24 +135,29 @@ static bool take_begin(struct intake *in, const struct gf_wire_mark *mark)
 
 static int take_gpu(struct intake *in, const struct gf_wire_gpu *wire)
 {
-        struct gf_driver_gpu *gpu;
+        struct gf_driver_gpu gpu = {
+                .index = in->current,
+                .minor = wire->minor < 0 ? -1 : wire->minor,
+                .memory = { .total = wire->total, .used = wire->used, .reserved = wire->reserved },
+                .lists_ok = wire->lists_ok != 0,
+                .mig = wire->mig != 0,
+        };
+        struct gf_driver_gpu *slot;
+        char pci[sizeof(wire->pci)];
 
-        if (in->current < 0 || (int)wire->index != in->current || in->report.gpus.n != (size_t)in->current)
+        if (in->current < 0 || (int)wire->index != in->current || in->report.gpus.n != (size_t)in->current ||
+            !take_text(gpu.uuid, sizeof(gpu.uuid), wire->uuid, sizeof(wire->uuid)) ||
+            !take_text(pci, sizeof(pci), wire->pci, sizeof(wire->pci)) ||
+            !take_text(gpu.name, sizeof(gpu.name), wire->name, sizeof(wire->name)))
                 return -EBADMSG;
-        gpu = gf_vec_add(&in->report.gpus);
-        if (!gpu)
-                return -ENOMEM;
-        if (!take_text(gpu->uuid, sizeof(gpu->uuid), wire->uuid, sizeof(wire->uuid)) ||
-            !take_text(gpu->pci, sizeof(gpu->pci), wire->pci, sizeof(wire->pci)) ||
-            !take_text(gpu->name, sizeof(gpu->name), wire->name, sizeof(wire->name)))
+        if (pci[0] && gf_parse_pci(pci, gpu.pci, sizeof(gpu.pci)) < 0)
                 return -EBADMSG;
-        gpu->index = (int)wire->index;
-        gpu->minor = wire->minor < 0 ? -1 : wire->minor;
-        gpu->memory = (struct gf_memory){ .total = wire->total, .used = wire->used, .reserved = wire->reserved };
-        gpu->lists_ok = wire->lists_ok != 0;
-        gpu->mig = wire->mig != 0;
         if (wire->code != 0)
-                gf_nvml_sentence(wire->call, wire->code, gpu->index, NULL, gpu->error, sizeof(gpu->error));
+                gf_nvml_sentence(wire->call, wire->code, gpu.index, NULL, gpu.error, sizeof(gpu.error));
+        slot = gf_vec_add(&in->report.gpus);
+        if (!slot)
+                return -ENOMEM;
+        *slot = gpu;
         return 0;
 }
 
@@ -240,14 +249,16 @@ static int receive_answer(struct gf_nvml *nvml, struct intake *in)
 {
         union gf_wire wire;
 
-        for (;;) {
+        for (size_t records = 0;; records++) {
                 uint64_t deadline = gf_deadline_in(nvml->env->driver_deadline_ms);
                 ssize_t n = gf_child_receive(&nvml->child, &wire, sizeof(wire), deadline, nvml->env->cancel_fd);
                 int r;
 
-                if (n == -ECANCELED || n == -ENOMEM)
+                if (n == -ECANCELED || n == -ENOMEM || n == -EBADF)
                         return (int)n;
                 r = n > 0 ? take_record(nvml, in, &wire, (size_t)n) : 0;
+                if (records >= RECORDS_MAX)
+                        r = -EBADMSG;
                 if (r > 0)
                         return 0;
                 if (r == -ENOMEM)

@@ -394,6 +394,39 @@ static void one_heir_of_two_dead_has_both(void **state)
         end(&m);
 }
 
+/* It died and left nothing: a process that works on another GPU, and has this one open, must not be taken for its fork.
+ */
+static void who_is_listed_elsewhere_is_no_heir(void **state)
+{
+        struct machine m = machine(2, (uint64_t[]){ 10 * GIB, 30 * GIB });
+
+        (void)state;
+        cuda(&m, 600, 1, 3);
+        list(&m, 0, 500, 10 * GIB);
+        list(&m, 1, 600, 30 * GIB);
+        attribute(&m);
+        assert_open(&m, 600, 0);
+        assert_int_equal(get(&m, 600)->notes.n, 0);
+        assert_int_equal(m.s->dead.n, 1);
+        assert_gpu(&m, 0, 10 * GIB, 0, 0, 1);
+        end(&m);
+}
+
+/* Where another GPU's list cannot be read, it could be listed there: only what a user alone has open counts. */
+static void with_a_list_unread_an_heir_needs_evidence(void **state)
+{
+        struct machine m = machine(2, (uint64_t[]){ 10 * GIB, 30 * GIB });
+
+        (void)state;
+        m.s->driver.gpus.v[1].lists_ok = false;
+        cuda(&m, 600, 1, 3);
+        list(&m, 0, 500, 10 * GIB);
+        attribute(&m);
+        assert_open(&m, 600, 0);
+        assert_holds(&m, 600, 1, NONE);
+        end(&m);
+}
+
 /* Without UVM a process keeps no CUDA memory: monitoring is no heir. */
 static void a_monitor_is_no_heir(void **state)
 {
@@ -844,6 +877,8 @@ int main(void)
                 cmocka_unit_test(kin_of_the_dead_comes_first),
                 cmocka_unit_test(a_living_parents_worker_is_no_heir),
                 cmocka_unit_test(one_heir_of_two_dead_has_both),
+                cmocka_unit_test(who_is_listed_elsewhere_is_no_heir),
+                cmocka_unit_test(with_a_list_unread_an_heir_needs_evidence),
                 cmocka_unit_test(a_monitor_is_no_heir),
                 cmocka_unit_test(an_ipc_importer_has_what_is_booked_to_it),
                 cmocka_unit_test(a_dmabuf_of_a_dead_exporter),

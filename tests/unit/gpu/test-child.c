@@ -49,6 +49,11 @@ static int hang(int socket, void *userdata)
         return 0;
 }
 
+static int hang_once_ready(int socket, void *userdata)
+{
+        return send(socket, "ready", 5, MSG_NOSIGNAL) == 5 ? hang(socket, userdata) : 1;
+}
+
 static int crash(int socket, void *userdata)
 {
         (void)socket;
@@ -296,6 +301,7 @@ static void dies_with_its_parent(void **state)
         struct pollfd wait = { .events = POLLIN };
         int fds[2], status;
         struct gf_child child = { 0 };
+        char buf[8];
         pid_t pid;
 
         (void)state;
@@ -304,7 +310,8 @@ static void dies_with_its_parent(void **state)
         assert_true(pid >= 0);
         if (pid == 0) {
                 (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-                if (gf_child_start(hang, NULL, &child) < 0 ||
+                if (gf_child_start(hang_once_ready, NULL, &child) < 0 ||
+                    gf_child_receive(&child, buf, sizeof(buf), gf_deadline_in(LONG_MS), -1) != 5 ||
                     write(fds[1], &child, sizeof(child)) != (ssize_t)sizeof(child))
                         _exit(1);
                 for (;;)

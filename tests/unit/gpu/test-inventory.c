@@ -329,6 +329,16 @@ static void a_lost_gpu_is_the_one_left(void **state)
         assert_int_equal(t->inventory.gpus.n, 5);
         assert_int_equal(gpu_of(t, "nvidia1")->index, -1);
         assert_int_equal(t->gaps.n, 2); /* two whose holders cannot be looked for */
+        gf_inventory_done(&t->inventory);
+        gf_strv_done(&t->gaps);
+
+        /* Two without a name and one place left: it is one of them, and not to be told which. */
+        t->inventory = (struct gf_inventory){ 0 };
+        report.gpus.v[0].minor = 0;
+        add_reported(&report, 1, "0000:5d:00.0");
+        look(t, &report);
+        assert_int_equal(gpu_of(t, "nvidia2")->index, -1);
+        assert_int_equal(t->gaps.n, 2);
         gf_driver_report_done(&report);
 }
 
@@ -617,6 +627,24 @@ static void a_block_device_is_a_device(void **state)
         assert_null(gf_inventory_find(&t->inventory, st.st_rdev, false));
 }
 
+/* vcs and loop0 have the same number, and are two devices. */
+static void block_and_character_are_two(void **state)
+{
+        struct tree *t = *state;
+        struct stat chr, blk;
+
+        if (stat("/dev/loop0", &blk) < 0 || stat("/dev/vcs", &chr) < 0 || chr.st_rdev != blk.st_rdev)
+                skip();
+        for (size_t i = 0; i < 2; i++) {
+                assert_int_equal(gf_strv_add(&t->env.paths, "/dev/vcs"), 0);
+                assert_int_equal(gf_strv_add(&t->env.paths, "/dev/loop0"), 0);
+        }
+        look(t, NULL);
+        assert_int_equal(t->inventory.devices.n, 2);
+        assert_false(t->inventory.devices.v[0].block);
+        assert_true(t->inventory.devices.v[1].block);
+}
+
 #define TREE_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -645,6 +673,7 @@ int main(void)
                 TREE_TEST(paths_limit_the_devices_not_the_gpus),
                 TREE_TEST(a_path_that_is_no_device_is_said),
                 TREE_TEST(a_block_device_is_a_device),
+                TREE_TEST(block_and_character_are_two),
         };
 
         return cmocka_run_group_tests_name("inventory", tests, NULL, NULL);

@@ -176,13 +176,24 @@ static void as_many_as_the_driver_lists_is_a_cut_list(void **state)
         gf_driver_report_done(&report);
 }
 
+/* Also when the library clears all the room: the room is no multiple of 2 or 3, so that no two sizes look alike. */
 static void more_than_the_first_room_is_fetched_again(void **state)
 {
-        struct gf_driver_report report = one_answer("pids=3000 gpus=1");
+        static const size_t counts[] = { 1022, 1361, 2042, 3000, 3001, 6001 };
 
         (void)state;
-        check_processes(&report.gpus.v[0], 3000);
-        gf_driver_report_done(&report);
+        for (size_t i = 0; i < ELEMENTSOF(counts); i++)
+                for (size_t stride = 16; stride <= 32; stride += 8)
+                        for (int clear = 0; clear < 2; clear++) {
+                                struct gf_driver_report report;
+                                char settings[96];
+
+                                snprintf(settings, sizeof(settings), "gpus=1 pids=%zu stride=%zu clear=%d", counts[i],
+                                         stride, clear);
+                                report = one_answer(settings);
+                                check_processes(&report.gpus.v[0], counts[i]);
+                                gf_driver_report_done(&report);
+                        }
 }
 
 static void a_list_that_grows_for_ever_is_given_up(void **state)
@@ -413,6 +424,28 @@ static void a_crash_ends_in_a_sentence(void **state)
         }
 }
 
+/* The child runs a foreign library: what it says is checked, and breaking a rule ends it. */
+static void nonsense_from_the_child_is_refused(void **state)
+{
+        (void)state;
+        for (int kind = 1; kind <= 15; kind++) {
+                struct gf_driver_report report;
+                char settings[32];
+
+                snprintf(settings, sizeof(settings), "evil=%d", kind);
+                report = one_answer(settings);
+                assert_non_null(strstr(report.error, "nonsense"));
+                assert_false(report.timed_out);
+                assert_int_equal(report.gpus.n, kind >= 10); /* what was whole stays */
+                if (report.gpus.n == 1) {
+                        assert_int_equal(report.gpus.v[0].index, 0);
+                        assert_false(report.gpus.v[0].lists_ok);
+                        assert_true(report.gpus.v[0].processes.n <= 16384);
+                }
+                gf_driver_report_done(&report);
+        }
+}
+
 static void cancel_ends_the_wait(void **state)
 {
         struct gf_nvml *nvml = begin("hang-init=1", GPUFREE_UNKNOWN);
@@ -566,6 +599,7 @@ int main(void)
                 cmocka_unit_test(a_hang_ends_in_a_sentence),
                 cmocka_unit_test(slow_gpus_are_not_hanging_ones),
                 cmocka_unit_test(a_crash_ends_in_a_sentence),
+                cmocka_unit_test(nonsense_from_the_child_is_refused),
                 cmocka_unit_test(cancel_ends_the_wait),
                 cmocka_unit_test(the_library_prints_nothing_of_ours),
                 cmocka_unit_test(instances_are_asked_where_the_gpu_is_refused),

@@ -6,6 +6,7 @@
  * gpus=2  pids=3 (a list)  stride=24 (of _v3)  clear=1 (zeroes all the room first)  ones=1 (no memory figures)
  * pid=1000 (the first)  both=1 (the same PIDs in the graphics list)  badpid=1  nomem2=CODE  mig=1  noise=1
  * init= count= handle:N= uuid:N= memory:N= lists:N= graphics:N= mps:N=CODE  grow=N (says "too small" N times)
+ * evil=N (speaks in the child's name: a record of each kind that breaks a rule)
  * hang-init=1 hang-handle:N=1 hang-lists:N=1 crash-init=1 crash-lists:N=1 slow=MS (each handle)
  *
  * Built without GF_HAVE_V3 or GF_HAVE_V2 it is an older library, that has no such symbols.
@@ -16,8 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "gpu/nvml_wire.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -90,9 +94,97 @@ int nvmlSystemGetDriverVersion(char *text, unsigned length)
         return 0;
 }
 
+static void speak(void *record, size_t size, uint32_t type)
+{
+        struct gf_wire_head *head = record;
+
+        *head = (struct gf_wire_head){ GF_WIRE_MAGIC, type, 1 };
+        (void)send(3, record, size, MSG_NOSIGNAL);
+}
+
+/* What a child gone mad could say: first what is right, as far as it is needed, then what is wrong; then it hangs. */
+static void speak_evil(long kind)
+{
+        struct gf_wire_status status = { .gpus = 1 };
+        struct gf_wire_mark mark = { .index = 0 };
+        struct gf_wire_gpu gpu = { .index = 0 };
+        static struct gf_wire_processes processes;
+        static char big[1 << 16];
+
+        if (kind >= 5)
+                speak(&status, sizeof(status), GF_WIRE_STATUS);
+        if (kind >= 8)
+                speak(&mark, sizeof(mark), GF_WIRE_BEGIN);
+        if (kind >= 10)
+                speak(&gpu, sizeof(gpu), GF_WIRE_GPU);
+        processes.v[0].pid = 5;
+        switch (kind) {
+        case 1: /* not the protocol */
+                (void)send(3, "rubbish", 7, MSG_NOSIGNAL);
+                break;
+        case 2: /* longer than any record */
+                (void)send(3, big, sizeof(big), MSG_NOSIGNAL);
+                break;
+        case 3:
+                status.gpus = 1000000;
+                speak(&status, sizeof(status), GF_WIRE_STATUS);
+                break;
+        case 4: /* a text without an end */
+                memset(status.version, 'x', sizeof(status.version));
+                speak(&status, sizeof(status), GF_WIRE_STATUS);
+                break;
+        case 5: /* a GPU that was not begun */
+                speak(&gpu, sizeof(gpu), GF_WIRE_GPU);
+                break;
+        case 6:
+                mark.index = 7;
+                speak(&mark, sizeof(mark), GF_WIRE_BEGIN);
+                break;
+        case 7: /* the end before the GPU */
+                speak(&mark, sizeof(mark), GF_WIRE_END);
+                break;
+        case 8: /* processes before their GPU */
+                processes.n = 1;
+                speak(&processes, sizeof(processes), GF_WIRE_PROCESSES);
+                break;
+        case 9:
+                memset(gpu.name, 'x', sizeof(gpu.name));
+                speak(&gpu, sizeof(gpu), GF_WIRE_GPU);
+                break;
+        case 10: /* more than there is in a record */
+                processes.n = 100000;
+                speak(&processes, sizeof(processes), GF_WIRE_PROCESSES);
+                break;
+        case 11: /* cut short */
+                processes.n = 1;
+                speak(&processes, sizeof(processes) / 2, GF_WIRE_PROCESSES);
+                break;
+        case 12: /* without end */
+                processes.n = GF_WIRE_BATCH;
+                for (uint32_t i = 0; i < GF_WIRE_BATCH; i++)
+                        processes.v[i].pid = i + 1;
+                for (int i = 0; i < 1000; i++)
+                        speak(&processes, sizeof(processes), GF_WIRE_PROCESSES);
+                break;
+        case 13:
+                processes.n = 1;
+                processes.v[0].pid = 0;
+                speak(&processes, sizeof(processes), GF_WIRE_PROCESSES);
+                break;
+        case 14: /* the same GPU again */
+                speak(&gpu, sizeof(gpu), GF_WIRE_GPU);
+                break;
+        default: /* a kind of record that does not exist */
+                speak(&mark, sizeof(mark), 99);
+        }
+        hang();
+}
+
 EXPORT int nvmlDeviceGetCount_v2(unsigned *count);
 int nvmlDeviceGetCount_v2(unsigned *count)
 {
+        if (setting("evil", 0))
+                speak_evil(setting("evil", 0));
         *count = (unsigned)setting("gpus", 2);
         return (int)setting("count", 0);
 }
