@@ -51,6 +51,12 @@ static bool send(struct gf_run *run, struct gf_target *target, int sig)
                 refuse(run, target, r, whose(entry->holder));
                 return false;
         }
+        if (r == -EXDEV) {
+                refuse(run, target, r,
+                       gf_asprintf("not signalled: /proc here is that of another PID namespace, where this PID means "
+                                   "another process"));
+                return 0;
+        }
         if (r < 0) {
                 refuse(run, target, r, gf_asprintf("pidfd_send_signal: %s", strerror(-r)));
                 return false;

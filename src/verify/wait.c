@@ -151,6 +151,15 @@ static int wait_for_pins(struct waiting *w, pins *p)
         return 0;
 }
 
+static size_t count_selected(const struct gpufree_snapshot *snapshot)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < snapshot->holders.n; i++)
+                n += snapshot->holders.v[i].selected;
+        return n;
+}
+
 static int wait_for_holders(struct waiting *w)
 {
         pins p = { 0 };
@@ -161,7 +170,8 @@ static int wait_for_holders(struct waiting *w)
                 w->pause = FIRST_PAUSE_MS;
                 r = wait_for_pins(w, &p);
         } else if (r == 0) {
-                tell(w, (struct gpufree_event){ .type = GPUFREE_EVENT_WAITING, .count = p.n });
+                tell(w, (struct gpufree_event){ .type = GPUFREE_EVENT_WAITING,
+                                                .count = count_selected(w->report->snapshot) });
                 r = pause_once(w);
         }
         pins_done(&p);

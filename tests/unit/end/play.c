@@ -260,8 +260,9 @@ static void fill_facts(const struct play *play, const struct slot *slot, struct 
         facts->exe = gf_asprintf("/bin/%s", slot->program);
         if (play->real_exe)
                 (void)gf_pid_exe(&env, slot->pid, &facts->exe_dev, &facts->exe_ino);
-        facts->uid = 0;
-        facts->user = strdup("root");
+        facts->uid = UINT32_MAX;
+        (void)gf_pid_uid(&env, slot->pid, &facts->uid);
+        facts->user = strdup(facts->uid == 0 ? "root" : "somebody");
         facts->state = stat.state;
         facts->ppid = stat.ppid;
         facts->pgrp = stat.pgrp;

@@ -2,11 +2,14 @@
 #include "play.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -342,6 +345,64 @@ static void ends_a_newcomer_of_the_same_process_group(void **state)
         report = play_kill(play);
         assert_fate(report, target, GPUFREE_FATE_ENDED_BY_SIGNAL);
         assert_fate(report, &play->stage->slots[1], GPUFREE_FATE_ENDED_BY_SIGNAL);
+        assert_int_equal(report->outcome, GPUFREE_OK);
+}
+
+static void start_protected_kin(struct play *play, size_t look)
+{
+        start_kin(play, look);
+        play->stage->slots[1].protected_why = "a service";
+}
+
+static void leaves_protected_kin(void **state)
+{
+        struct play *play = *state;
+        _cleanup_report_ struct gpufree_report *report = NULL;
+
+        play_start(play, "train", GIB, part_plain);
+        play->on_look = start_protected_kin;
+        report = play_kill(play);
+        assert_fate(report, &play->stage->slots[1], GPUFREE_FATE_REFUSED);
+        assert_true(is_alive(&play->stage->slots[1]));
+        assert_int_equal(report->outcome, GPUFREE_REFUSED);
+}
+
+/* Forks data workers in groups of their own, which inherit what it holds: seen as open only while it lives. */
+static void part_with_workers(struct play *play, struct slot *slot)
+{
+        for (int i = 0; i < 3; i++) {
+                struct slot *worker = slot_new(play->stage, "worker", 0, 0);
+
+                worker->unselected = true;
+                if (fork() == 0) {
+                        (void)setpgid(0, 0);
+                        alarm(60);
+                        part_plain(play, worker);
+                }
+                while (!atomic_load(&worker->pid))
+                        usleep(1000);
+        }
+        part_plain(play, slot);
+}
+
+static void select_workers(struct play *play, size_t look)
+{
+        (void)look;
+        for (int i = 1; i < play->stage->used; i++)
+                play->stage->slots[i].unselected = false;
+}
+
+static void ends_the_forks_that_inherited_what_a_target_held(void **state)
+{
+        struct play *play = *state;
+        struct slot *target = play_start(play, "train", GIB, part_with_workers);
+        _cleanup_report_ struct gpufree_report *report = NULL;
+
+        play->on_look = select_workers;
+        report = play_kill(play);
+        assert_fate(report, target, GPUFREE_FATE_ENDED_BY_SIGNAL);
+        for (size_t i = 1; i <= 3; i++)
+                assert_fate(report, &play->stage->slots[i], GPUFREE_FATE_ENDED_BY_SIGNAL);
         assert_int_equal(report->outcome, GPUFREE_OK);
 }
 
@@ -736,6 +797,55 @@ static void who_survives_sigkill_is_described(void **state)
         assert_true(play->events[GPUFREE_EVENT_WAITING] >= 1);
 }
 
+/* A kernel, or a filter, that knows no pidfds. */
+static bool forbid_pidfd_open(void)
+{
+        struct sock_filter code[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 434, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = { .len = ELEMENTSOF(code), .filter = code };
+
+        return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static int without_pidfds(struct play *play)
+{
+        _cleanup_snapshot_ struct gpufree_snapshot *snapshot = play_look(play);
+        _cleanup_plan_ struct gpufree_plan *plan = NULL;
+        _cleanup_report_ struct gpufree_report *report = NULL;
+
+        if (gf_plan_make(snapshot, &plan) < 0 || plan->targets.n != 1)
+                return 1;
+        if (!forbid_pidfd_open())
+                return 77;
+        if (gf_execute(&play->env, &play->eyes, plan, &play->ladder, &report) != -ENOSYS)
+                return 2;
+        if (!play->env.error || !strstr(play->env.error, "this kernel has no pidfds"))
+                return 3;
+        return play->events[GPUFREE_EVENT_SIGNALLED] == 0 ? 0 : 4;
+}
+
+static void without_pidfds_nobody_is_signalled(void **state)
+{
+        struct play *play = *state;
+        struct slot *target = play_start(play, "train", GIB, part_plain);
+        int status;
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid == 0)
+                _exit(without_pidfds(play));
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        if (WEXITSTATUS(status) == 77)
+                skip();
+        assert_int_equal(WEXITSTATUS(status), 0);
+        assert_true(is_alive(target));
+}
+
 static void a_signal_that_is_none_is_refused(void **state)
 {
         struct play *play = *state;
@@ -769,6 +879,8 @@ int main(void)
                 play_test(names_the_respawner_after_two_restarts),
                 play_test(leaves_a_newcomer_that_is_no_kin),
                 play_test(ends_a_newcomer_of_the_same_process_group),
+                play_test(leaves_protected_kin),
+                play_test(ends_the_forks_that_inherited_what_a_target_held),
                 play_test(a_cancel_ends_it_and_says_what_was_done),
                 play_test(the_time_for_the_whole_ends_it),
                 play_test(who_lets_go_is_not_killed),
@@ -788,6 +900,7 @@ int main(void)
                 play_test(a_bystander_crowd_lives),
                 play_test(without_permission_it_says_whose_process_it_is),
                 play_test(who_survives_sigkill_is_described),
+                play_test(without_pidfds_nobody_is_signalled),
                 play_test(a_signal_that_is_none_is_refused),
         };
 
