@@ -34,6 +34,7 @@ struct gf_run {
         GF_VEC(struct gf_target) targets;
         size_t pinned, room;
         uint64_t started_ms, deadline;
+        uint64_t last_end_ms; /* when a signalled process was last seen to have ended; 0 */
         uint64_t looks;
         unsigned climbs; /* how often a ladder was climbed */
         bool cancelled, timed_out;
