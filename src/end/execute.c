@@ -73,6 +73,8 @@ void gf_run_settle(struct gf_run *run, struct gf_target *target, enum gpufree_fa
         free(entry->detail);
         entry->detail = detail;
         target->stage = GF_STAGE_DONE;
+        if (fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED)
+                run->last_end_ms = gf_now_ms();
         gf_unpin(run, target);
         if (fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED || fate == GPUFREE_FATE_ALREADY_GONE)
                 gf_run_event(run, (struct gpufree_event){ .type = GPUFREE_EVENT_GONE,

@@ -39,10 +39,10 @@ static void refuse(struct gf_run *run, struct gf_target *target, int error, char
 static bool send(struct gf_run *run, struct gf_target *target, int sig)
 {
         struct gf_fate_entry *entry = gf_run_fate(run, target);
+        uint64_t before = gf_boottime_ticks();
         int r = gf_pidfd_signal(target->pidfd, sig);
 
         if (r == -ESRCH) {
-                target->gone_ticks = gf_boottime_ticks();
                 gf_run_settle(run, target, target->since_ms ? GPUFREE_FATE_ENDED_BY_SIGNAL : GPUFREE_FATE_ALREADY_GONE,
                               NULL);
                 return false;
@@ -61,8 +61,10 @@ static bool send(struct gf_run *run, struct gf_target *target, int sig)
                 refuse(run, target, r, gf_asprintf("pidfd_send_signal: %s", strerror(-r)));
                 return false;
         }
-        if (!target->since_ms)
+        if (!target->since_ms) {
                 target->since_ms = gf_now_ms();
+                target->signal_ticks = before;
+        }
         gf_run_event(run, (struct gpufree_event){ .type = GPUFREE_EVENT_SIGNALLED,
                                                   .pid = entry->holder->id.pid,
                                                   .signal = sig,
@@ -94,7 +96,6 @@ static int begin(struct gf_run *run, struct gf_target *target)
         }
         r = gf_pin(run, target);
         if (r == -ESRCH || (r == 0 && gf_pidfd_ended(target->pidfd) == 1)) {
-                target->gone_ticks = gf_boottime_ticks();
                 gf_run_settle(run, target, GPUFREE_FATE_ALREADY_GONE, NULL);
                 return 0;
         }
@@ -120,7 +121,6 @@ static int begin(struct gf_run *run, struct gf_target *target)
         if (r > 0)
                 return 1;
         if (gf_pidfd_ended(target->pidfd) == 1) {
-                target->gone_ticks = gf_boottime_ticks();
                 gf_run_settle(run, target, GPUFREE_FATE_ALREADY_GONE, NULL);
                 return 0;
         }
@@ -174,7 +174,6 @@ static int last_signals(struct gf_run *run)
                         return r;
                 r = gf_pin(run, target);
                 if (r == -ESRCH) {
-                        target->gone_ticks = gf_boottime_ticks();
                         gf_run_settle(run, target, GPUFREE_FATE_ENDED_BY_SIGNAL, NULL);
                         continue;
                 }

@@ -51,7 +51,6 @@ static bool is_awaited(const struct gf_target *target)
 
 static void note_gone(struct gf_run *run, struct gf_target *target)
 {
-        target->gone_ticks = gf_boottime_ticks();
         gf_run_settle(run, target,
                       target->stage == GF_STAGE_KILLED ? GPUFREE_FATE_KILLED : GPUFREE_FATE_ENDED_BY_SIGNAL, NULL);
 }

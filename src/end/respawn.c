@@ -7,7 +7,8 @@
 
 /*
  * A restart, not a fork: the same program by the same hand (its parent lives and is not PID 1; or the same cgroup, as
- * with systemd and container runtimes), started after its like was ended by us.
+ * with systemd and container runtimes), started after its like was signalled. Not: after it was seen to have ended; a
+ * quick supervisor is there before that.
  */
 static bool follows(const struct gf_run *run, const struct gf_target *ended, const struct gpufree_holder *holder)
 {
@@ -15,7 +16,7 @@ static bool follows(const struct gf_run *run, const struct gf_target *ended, con
 
         if (entry->fate != GPUFREE_FATE_ENDED_BY_SIGNAL && entry->fate != GPUFREE_FATE_KILLED)
                 return false;
-        if (ended->gone_ticks == 0 || holder->id.start_ticks < ended->gone_ticks)
+        if (ended->signal_ticks == 0 || holder->id.start_ticks < ended->signal_ticks)
                 return false;
         if (!gf_same_program(entry->holder, holder))
                 return false;

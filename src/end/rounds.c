@@ -12,6 +12,9 @@
 /* From this climb on, what is left are forks of forks: no more asking. */
 #define HURRY_FROM 3
 
+/* The last quiet look comes no sooner than this after an end: systemd starts a service again after 100 ms. */
+#define RESTART_MS 150
+
 static struct gf_target *target_of(const struct gf_run *run, const struct gf_fate_entry *entry)
 {
         for (size_t i = 0; i < run->targets.n; i++)
@@ -134,6 +137,17 @@ static bool is_hopping(const struct gf_run *run, size_t from)
         return false;
 }
 
+/* Between two quiet looks: time for a supervisor to start again what was ended. */
+static void leave_time(struct gf_run *run)
+{
+        uint64_t since = gf_now_ms() - run->last_end_ms, next;
+
+        if (run->last_end_ms == 0 || since >= RESTART_MS)
+                return;
+        next = gf_deadline_in(RESTART_MS - since);
+        (void)gf_pidfds_wait(NULL, 0, next < run->deadline ? next : run->deadline, run->env->cancel_fd);
+}
+
 int gf_rounds(struct gf_run *run)
 {
         for (unsigned quiet = 0; quiet < 2;) {
@@ -148,7 +162,8 @@ int gf_rounds(struct gf_run *run)
                 if (r < 0)
                         return r;
                 if (r == 0) {
-                        quiet++;
+                        if (++quiet < 2)
+                                leave_time(run);
                         continue;
                 }
                 quiet = 0;

@@ -15,12 +15,12 @@ struct gf_target {
         size_t fate; /* position in report->fates */
         int pidfd;   /* -1: not pinned at the moment */
         enum gf_stage stage;
-        uint64_t since_ms;   /* its first signal */
-        uint64_t gone_ticks; /* when it was seen to have ended; 0 */
-        unsigned generation; /* how many of its like were ended before it */
-        unsigned regrabs;    /* how often it took the GPU again after letting go */
-        bool cut_short;      /* the clock or a cancel came before SIGKILL */
-        unsigned loose;      /* looks in a row that found it holding nothing */
+        uint64_t since_ms;     /* its first signal */
+        uint64_t signal_ticks; /* the same, as start times are counted; 0 */
+        unsigned generation;   /* how many of its like were ended before it */
+        unsigned regrabs;      /* how often it took the GPU again after letting go */
+        bool cut_short;        /* the clock or a cancel came before SIGKILL */
+        unsigned loose;        /* looks in a row that found it holding nothing */
         bool in_last_look;
 };
 
@@ -34,6 +34,7 @@ struct gf_run {
         GF_VEC(struct gf_target) targets;
         size_t pinned, room;
         uint64_t started_ms, deadline;
+        uint64_t last_end_ms; /* when a signalled process was last seen to have ended; 0 */
         uint64_t looks;
         unsigned climbs; /* how often a ladder was climbed */
         bool cancelled, timed_out;

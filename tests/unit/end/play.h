@@ -69,7 +69,7 @@ struct play {
         void (*on_event)(struct play *play, const struct gpufree_event *event);
         size_t events[GPUFREE_EVENT_MEMORY + 1];
         int sigkills;
-        bool lose_gpus; /* the driver has lost all but none of them from the second look on */
+        bool lose_gpus; /* the driver has lost them from the second look on */
         int cancel;     /* eventfd */
         size_t fds;
         pid_t children[PLAY_SLOTS];

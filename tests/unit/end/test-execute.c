@@ -300,6 +300,36 @@ static void names_the_respawner_after_two_restarts(void **state)
         assert_true(is_alive(supervisor));
 }
 
+static uint64_t gone_at, looked_at;
+
+static void note_gone(struct play *play, const struct gpufree_event *event)
+{
+        (void)play;
+        if (event->type == GPUFREE_EVENT_GONE)
+                gone_at = gf_now_ms();
+}
+
+static void note_look(struct play *play, size_t look)
+{
+        (void)play;
+        (void)look;
+        looked_at = gf_now_ms();
+}
+
+static void leaves_a_supervisor_time_to_restart_before_the_last_look(void **state)
+{
+        struct play *play = *state;
+        _cleanup_report_ struct gpufree_report *report = NULL;
+
+        play_start(play, "train", GIB, part_plain);
+        play->on_event = note_gone;
+        play->on_look = note_look;
+        report = play_kill(play);
+        assert_int_equal(report->outcome, GPUFREE_OK);
+        assert_int_equal(play->looks, 2);
+        assert_true(looked_at - gone_at >= 149);
+}
+
 static void start_stranger(struct play *play, size_t look)
 {
         if (look == 1)
@@ -877,6 +907,7 @@ int main(void)
                 play_test(catches_who_forks_while_being_ended),
                 play_test(catches_who_forks_faster_than_a_look),
                 play_test(names_the_respawner_after_two_restarts),
+                play_test(leaves_a_supervisor_time_to_restart_before_the_last_look),
                 play_test(leaves_a_newcomer_that_is_no_kin),
                 play_test(ends_a_newcomer_of_the_same_process_group),
                 play_test(leaves_protected_kin),
