@@ -8,6 +8,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -295,6 +297,81 @@ static void works_without_standard_descriptors(void **state)
         assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* From here on this process and its children get ENOSYS from one system call, as on an older kernel. */
+static bool take_away(uint32_t number)
+{
+        struct sock_filter code[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = { ELEMENTSOF(code), code };
+
+        return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* Exit statuses: 0 as it should be, 77 no filter can be set here. */
+static int on_an_older_kernel(uint32_t number, int (*play)(void))
+{
+        int status;
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+                _exit(take_away(number) ? play() : 77);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        return WEXITSTATUS(status);
+}
+
+static int play_without_close_range(void)
+{
+        struct gf_child child;
+        char text[4096] = "";
+
+        if (dup2(2, 400) != 400 || gf_child_start(inspect, NULL, &child) < 0 ||
+            gf_child_receive(&child, text, sizeof(text) - 1, gf_deadline_in(LONG_MS), -1) <= 0)
+                return 1;
+        gf_child_stop(&child);
+        return strcmp(text, "0=null 1=null 2=null 3=socket ") == 0 ? 0 : 2;
+}
+
+static void closes_all_without_close_range(void **state)
+{
+        int r = on_an_older_kernel(SYS_close_range, play_without_close_range);
+
+        (void)state;
+        if (r == 77)
+                skip();
+        assert_int_equal(r, 0);
+}
+
+/* There is no child that cannot be ended: it goes by itself, and the caller hears why. */
+static int play_without_pidfd(void)
+{
+        struct gf_child child = { .pid = -7 };
+        int r = gf_child_start(hang, NULL, &child);
+        siginfo_t info = { 0 };
+
+        if (r != -ENOSYS || child.pid != -7)
+                return 1;
+        /* Reaped already, or about to end by itself. */
+        return waitid(P_ALL, 0, &info, WEXITED) == 0 || errno == ECHILD ? 0 : 2;
+}
+
+static void without_pidfds_there_is_no_child(void **state)
+{
+        int r = on_an_older_kernel(SYS_pidfd_open, play_without_pidfd);
+
+        (void)state;
+        if (r == 77)
+                skip();
+        assert_int_equal(r, 0);
+}
+
 /* The grandchild must die with the process that started it, however that ends. */
 static void dies_with_its_parent(void **state)
 {
@@ -342,6 +419,8 @@ int main(void)
                 cmocka_unit_test(a_child_that_does_not_read_blocks_nobody),
                 cmocka_unit_test(nothing_is_inherited),
                 cmocka_unit_test(works_without_standard_descriptors),
+                cmocka_unit_test(closes_all_without_close_range),
+                cmocka_unit_test(without_pidfds_there_is_no_child),
                 cmocka_unit_test(dies_with_its_parent),
         };
 
