@@ -186,6 +186,20 @@ static void read_memory(const struct gf_nvml_api *api, nvml_device device, struc
                 note(gpu, GF_CALL_MEMORY, (uint32_t)code);
 }
 
+/*
+ * The figure belongs to the lists only if nothing came or went between them: a process that ended before the lists were
+ * read would leave memory that nobody explains, and one that came after them too. The smaller of the figures before and
+ * after has neither.
+ */
+static void read_memory_again(const struct gf_nvml_api *api, nvml_device device, struct gf_wire_gpu *gpu)
+{
+        struct gf_wire_gpu after = *gpu;
+
+        read_memory(api, device, &after);
+        if (after.used < gpu->used)
+                gpu->used = after.used;
+}
+
 /* With MIG, a user without privileges is refused the list of the whole GPU, but not those of its own instances. */
 static void read_mig_lists(const struct gf_nvml_api *api, nvml_device device, gf_wire_processes_vec *list)
 {
@@ -247,6 +261,7 @@ static bool answer_gpu(const struct child *child, uint32_t index, enum gf_nvml_q
                         note(&gpu, GF_CALL_LISTS, code);
                 if (code == NVML_NO_PERMISSION && gpu.mig)
                         read_mig_lists(api, device, &list);
+                read_memory_again(api, device, &gpu);
         }
         heard = say(child, &gpu, sizeof(gpu), GF_WIRE_GPU) && say_processes(child, index, &list);
         gf_vec_done(&list);

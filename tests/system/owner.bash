@@ -12,8 +12,8 @@ STANDIN_MAJOR=4
 owner_setup() {
 	T=$(mktemp -d /tmp/gpufree-owner.XXXXXX)
 	chmod 0755 "$T"
-	GPUFREE=${GPUFREE:-${MESON_BUILD_ROOT:-$BATS_TEST_DIRNAME/../../build}/cli/gpufree}
-	OWNER_PROBE=${OWNER_PROBE:-${MESON_BUILD_ROOT:-$BATS_TEST_DIRNAME/../../build}/tests/system/owner_probe}
+	GPUFREE=${GPUFREE:-${BUILD_DIR:-$BATS_TEST_DIRNAME/../../build}/cli/gpufree}
+	OWNER_PROBE=${OWNER_PROBE:-${BUILD_DIR:-$BATS_TEST_DIRNAME/../../build}/tests/system/owner_probe}
 	export T GPUFREE OWNER_PROBE
 	mkdir "$T/dev"
 }
