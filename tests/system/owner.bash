@@ -73,6 +73,7 @@ lives() {
 }
 
 # The value of one line of owner_probe's answer.
+# shellcheck disable=SC2154 # "output" is set by run
 probe_value() {
 	printf '%s\n' "$output" | sed -n "s/^$1=//p" | head -n 1
 }
