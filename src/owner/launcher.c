@@ -129,7 +129,7 @@ int gf_launcher_find(struct gf_env *env, const struct gpufree_holder *holder, st
 {
         _cleanup_(gf_launcher_done) struct gf_launcher l = { 0 };
         struct gf_brief chain[GF_ANCESTORS_MAX];
-        size_t n = gf_ancestors(env, holder->facts.ppid, chain, ELEMENTSOF(chain));
+        size_t n = gf_ancestors(env, &holder->id, holder->facts.ppid, chain, ELEMENTSOF(chain));
         int r = 0;
 
         l.child = holder->id;
@@ -144,12 +144,13 @@ int gf_launcher_find(struct gf_env *env, const struct gpufree_holder *holder, st
                         l.child = chain[i].id;
                 }
         }
+        /* as whom its command would be run; gone meanwhile: then it starts nothing again */
+        if (l.kind == GF_LAUNCHER_SUPERVISOR && gf_brief_uid(env, &l.process) < 0)
+                l = (struct gf_launcher){ 0 };
         if (l.kind == GF_LAUNCHER_SUPERVISOR && strcmp(l.name, "supervisord") == 0)
                 r = ask_supervisord(env, &l);
         else if (l.kind == GF_LAUNCHER_SUPERVISOR)
                 (void)proc_link(env, l.process.id.pid, "cwd", &l.what); /* they stand in their service's directory */
-        else if (n > 0 && chain[0].id.pid != 1)
-                r = 0;
         if (r == 0 && l.kind != GF_LAUNCHER_SUPERVISOR && n > 0) {
                 struct gf_launcher shell = { 0 };
 

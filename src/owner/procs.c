@@ -96,34 +96,45 @@ int gf_still_there(struct gf_env *env, const struct gf_ident *id)
         return brief.id.start_ticks == id->start_ticks ? 0 : -ESRCH;
 }
 
-int gf_brief_read(struct gf_env *env, pid_t pid, struct gf_brief *ret_brief)
+int gf_brief_uid(struct gf_env *env, struct gf_brief *brief)
 {
         _cleanup_free_ char *status = NULL;
+        int r;
+
+        r = read_of(env, brief->id.pid, "status", STATUS_MAX, &status, NULL);
+        if (r == 0)
+                r = gf_still_there(env, &brief->id);
+        if (r < 0)
+                return r;
+        brief->uid = parse_uid(status);
+        return 0;
+}
+
+int gf_brief_read(struct gf_env *env, pid_t pid, struct gf_brief *ret_brief)
+{
         struct gf_brief brief;
         int r;
 
         r = stat_read(env, pid, &brief);
-        if (r < 0)
-                return r;
-        r = read_of(env, pid, "status", STATUS_MAX, &status, NULL);
-        if (r < 0)
-                return r;
-        brief.uid = parse_uid(status);
-        r = gf_still_there(env, &brief.id);
+        if (r == 0)
+                r = gf_brief_uid(env, &brief);
         if (r < 0)
                 return r;
         *ret_brief = brief;
         return 0;
 }
 
-size_t gf_ancestors(struct gf_env *env, pid_t ppid, struct gf_brief *ret_briefs, size_t max)
+size_t gf_ancestors(struct gf_env *env, const struct gf_ident *child, pid_t ppid, struct gf_brief *ret_briefs,
+                    size_t max)
 {
+        uint64_t before = child ? child->start_ticks : UINT64_MAX;
         size_t n = 0;
 
-        while (n < max && ppid > 0 && gf_brief_read(env, ppid, &ret_briefs[n]) == 0) {
+        while (n < max && ppid > 0 && stat_read(env, ppid, &ret_briefs[n]) == 0) {
                 /* a child never started before its parent: a recycled PID ends the chain */
-                if (n > 0 && ret_briefs[n].id.start_ticks > ret_briefs[n - 1].id.start_ticks)
+                if (ret_briefs[n].id.start_ticks > before)
                         break;
+                before = ret_briefs[n].id.start_ticks;
                 ppid = ret_briefs[n++].ppid;
         }
         return n;

@@ -13,7 +13,7 @@ struct gf_brief {
         struct gf_ident id;
         pid_t ppid;
         char comm[64];
-        uint32_t uid; /* effective */
+        uint32_t uid; /* effective; UINT32_MAX not known */
 };
 
 /* -ESRCH: gone. */
@@ -21,8 +21,14 @@ int gf_brief_read(struct gf_env *env, pid_t pid, struct gf_brief *ret_brief);
 /* Is this still the process it was? 0, -ESRCH. */
 int gf_still_there(struct gf_env *env, const struct gf_ident *id);
 
-/* The ancestors of a process, parent first, up to PID 1 or `max` of them; stops where one has gone. */
-size_t gf_ancestors(struct gf_env *env, pid_t ppid, struct gf_brief *ret_briefs, size_t max);
+/*
+ * The ancestors of `child` (NULL: not known), whose parent is `ppid`; parent first, up to PID 1 or `max` of them; stops
+ * where one has gone. Their uid is not read: gf_brief_uid().
+ */
+size_t gf_ancestors(struct gf_env *env, const struct gf_ident *child, pid_t ppid, struct gf_brief *ret_briefs,
+                    size_t max);
+/* Fills in brief->uid. -ESRCH: it is another process now. */
+int gf_brief_uid(struct gf_env *env, struct gf_brief *brief);
 
 /* Every line of /proc/PID/cgroup. */
 int gf_cgroup_lines_read(struct gf_env *env, pid_t pid, gf_strv *ret_lines);

@@ -247,7 +247,7 @@ static bool holds_ourselves(struct gf_search *s, const struct gf_cgroup_owner *o
         _cleanup_(gf_strv_done) gf_strv lines = { 0 };
 
         if (l->kind == GF_LAUNCHER_SUPERVISOR) {
-                size_t n = gf_ancestors(s->env, getppid(), chain, ELEMENTSOF(chain));
+                size_t n = gf_ancestors(s->env, NULL, getppid(), chain, ELEMENTSOF(chain));
 
                 for (size_t i = 0; i < n; i++)
                         if (gf_ident_equal(&chain[i].id, &l->child))

@@ -144,13 +144,14 @@ void gf_stop_lxc_path(struct gf_search *s, const char *id)
 {
         static const char title[] = "[lxc monitor] ";
         struct gf_brief chain[GF_ANCESTORS_MAX];
-        size_t n = gf_ancestors(s->env, s->holder->facts.ppid, chain, ELEMENTSOF(chain));
+        size_t n = gf_ancestors(s->env, &s->holder->id, s->holder->facts.ppid, chain, ELEMENTSOF(chain));
 
         for (size_t i = 0; i < n; i++) {
                 _cleanup_(gf_strv_done) gf_strv words = { 0 };
                 char *path, *end;
 
-                if (strcmp(chain[i].comm, "lxc-start") != 0 || chain[i].uid != s->me)
+                if (strcmp(chain[i].comm, "lxc-start") != 0 || gf_brief_uid(s->env, &chain[i]) < 0 ||
+                    chain[i].uid != s->me)
                         continue;
                 if (gf_words_read(s->env, &chain[i].id, &words) < 0 || words.n == 0 ||
                     !gf_startswith(words.v[0], title))

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "owner/unitrestart.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <string.h>
 
 #include "owner/names.h"
@@ -44,38 +42,19 @@ static int list_dirs(const struct gf_places *places, uint32_t manager, bool in_h
         return r;
 }
 
-/* A unit file is often a link (enabled by link, Debian's aliases): it is followed here, its text is only searched. */
-static int unit_text(const char *path, char **ret)
-{
-        _cleanup_free_ char *real = realpath(path, NULL);
-
-        if (!real)
-                return -errno;
-        return gf_safe_read(AT_FDCWD, real, UNIT_MAX, ret, NULL);
-}
-
-static int by_name(const void *a, const void *b)
-{
-        return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* The drop-ins of one directory, later names later. */
 static void read_dropins(const char *dir, const char *unit, char *buf, size_t size, bool *found)
 {
         _cleanup_(gf_strv_done) gf_strv names = { 0 };
         _cleanup_free_ char *path = gf_asprintf("%s/%s.d", dir, unit);
-        _cleanup_closedir_ DIR *d = path ? opendir(path) : NULL;
-        const struct dirent *entry;
 
-        while (d && names.n < DROPINS_MAX && (entry = readdir(d)))
-                if (gf_endswith(entry->d_name, ".conf"))
-                        (void)gf_strv_add(&names, entry->d_name);
-        if (names.n > 1)
-                qsort(names.v, names.n, sizeof(*names.v), by_name);
+        if (!path || gf_list_names(path, ".conf", DROPINS_MAX, &names) < 0)
+                return;
         for (size_t i = 0; i < names.n; i++) {
                 _cleanup_free_ char *file = gf_asprintf("%s/%s", path, names.v[i]), *text = NULL;
 
-                if (file && unit_text(file, &text) == 0 && gf_unitfile_get(text, "Service", "Restart", buf, size))
+                if (file && gf_linked_read(file, UNIT_MAX, &text) == 0 &&
+                    gf_unitfile_get(text, "Service", "Restart", buf, size))
                         *found = true;
         }
 }
@@ -134,7 +113,7 @@ int gf_unit_restart(const struct gf_places *places, const char *unit, uint32_t m
                 path = gf_asprintf("%s/%s", dirs.v[i % dirs.n], name);
                 if (!path)
                         return -ENOMEM;
-                r = unit_text(path, &text);
+                r = gf_linked_read(path, UNIT_MAX, &text);
                 if (r < 0)
                         continue;
                 there = true;

