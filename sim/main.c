@@ -19,7 +19,7 @@
 static int usage(FILE *f)
 {
         (void)fprintf(f, "Usage: gpufree-sim COMMAND …\n\n"
-                         "  up DIR [--gpus N] [--shapes LIST|story] [--shuffle] [--ptys]\n"
+                         "  up DIR [--gpus N] [--shapes LIST|story] [--shuffle] [--ptys] [--mappable]\n"
                          "          make a simulated node in DIR; prints what points gpufree at it, for eval\n"
                          "  add DIR SHAPE [OPTIONS]   start a holder, print its PIDs (add --help)\n"
                          "  status DIR                GPUs, memory, processes\n"
@@ -27,7 +27,8 @@ static int usage(FILE *f)
                          "  --shapes LIST   holders to start: SHAPE[:GPU],… (else on the next GPU each), or `story`:\n"
                          "                  a stuck server with all it takes, on 8 GPUs\n"
                          "  --shuffle       device minors count the other way than indices\n"
-                         "  --ptys          pseudo-terminals even as root\n\n"
+                         "  --ptys          pseudo-terminals even as root\n"
+                         "  --mappable      nvidia-uvm can be mapped if possible, for shape map after others\n\n"
                          "GPUFREE_SIM_FAULT makes the stand-in driver library misbehave, a list of: dead-pids,\n"
                          "hide-pids, late=MS, never, no-v2, no-v3, stride32, hang[=CALL], crash[=CALL],\n"
                          "error=CODE[:GPU[:CALL]]; CALL is init, handle, list or memory.\n");

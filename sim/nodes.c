@@ -57,12 +57,12 @@ static int claim(dev_t rdev)
         return TAKE_FD(fd);
 }
 
-/* Far from the consoles that people and display servers use, the facts' 40 and up first. */
+/* Far from the consoles that people and display servers use: from the highest tty down. */
 static unsigned candidate(unsigned i)
 {
-        return i < 24 ? 40 + i : 63 - i;
+        return 63 - i;
 }
-#define N_CANDIDATES 44u /* 40 to 63, then 39 down to 20 */
+#define N_CANDIDATES 44u
 
 /* Can such nodes be made and opened here? Not in a container that may not, nor on a filesystem without devices. */
 static bool node_works(int dir, const char *name, dev_t rdev, bool mapped)

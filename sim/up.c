@@ -231,7 +231,8 @@ static int bring_up(struct up *u, const char *given)
         if (prepare_directory(u, given) < 0)
                 return 1;
         describe(u);
-        u->options.mappable = u->shapes && (gf_streq(u->shapes, "story") || strstr(u->shapes, "map"));
+        if (u->shapes && (gf_streq(u->shapes, "story") || strstr(u->shapes, "map")))
+                u->options.mappable = true;
         if (install_parts(u) < 0)
                 goto undo;
         r = sim_keeper_start(u->dir, &u->options, &u->state, error, sizeof(error));
@@ -280,6 +281,9 @@ static int parse(int argc, char **argv, struct up *u)
                         break;
                 case 'x':
                         u->shuffle = true;
+                        break;
+                case 'm':
+                        u->options.mappable = true;
                         break;
                 case 'p':
                         u->options.ptys = true;
