@@ -9,8 +9,9 @@
 /* The processes that could not be looked at and could have been among those asked about. */
 static int refused_gap(const struct gpufree_selection *selection, struct gpufree_snapshot *snapshot)
 {
-        const struct gf_refused *io = NULL;
+        const struct gf_refused *io = NULL, *denied = NULL;
         uint64_t permission = 0, others = 0;
+        int r = 0;
 
         for (size_t i = 0; i < snapshot->scan.refused.n; i++) {
                 const struct gf_refused *refused = &snapshot->scan.refused.v[i];
@@ -19,22 +20,26 @@ static int refused_gap(const struct gpufree_selection *selection, struct gpufree
                         continue;
                 if (refused->why == GF_REFUSED_PERMISSION) {
                         permission++;
+                        denied = denied ? denied : refused;
                 } else {
                         others++;
                         io = io ? io : refused;
                 }
         }
         snapshot->unreadable = permission + others;
-        if (permission > 0) {
-                const char *what_to_do = geteuid() == 0    ? "not permitted even to root here: run on the host"
-                                         : permission == 1 ? "run as root to see it"
-                                                           : "run as root to see them";
-                int r = gf_strv_addf(&snapshot->gaps, "%llu process%s could not be looked at (%s)",
-                                     (unsigned long long)permission, permission == 1 ? "" : "es", what_to_do);
-
-                if (r < 0)
-                        return r;
-        }
+        if (permission > 0 && geteuid() == 0)
+                r = gf_strv_addf(
+                        &snapshot->gaps,
+                        "%llu process%s could not be looked at (PID %d%s: not permitted even to root here; run "
+                        "on the host)",
+                        (unsigned long long)permission, permission == 1 ? "" : "es", denied->pid,
+                        permission == 1 ? "" : " is the first");
+        else if (permission > 0)
+                r = gf_strv_addf(&snapshot->gaps, "%llu process%s could not be looked at (run as root to see %s)",
+                                 (unsigned long long)permission, permission == 1 ? "" : "es",
+                                 permission == 1 ? "it" : "them");
+        if (r < 0)
+                return r;
         if (io)
                 return gf_strv_addf(&snapshot->gaps, "%llu process%s could not be read, the first is %d (%s: %s)",
                                     (unsigned long long)others, others == 1 ? "" : "es", io->pid, io->what,
