@@ -90,7 +90,7 @@ __u32 skb_n, skb_listen;
 __s32 deep_cur_fd;
 __u32 deep_cur;
 __u64 ring_table;
-__u32 ring_n, ring_old;
+__u32 ring_old;
 __u64 stack[STACK_MAX];
 __u32 stack_n;
 
@@ -287,18 +287,28 @@ __noinline int seen(__u64 ptr, __u32 half)
 
 /* ---- what needs a look inside ---- */
 
+static long deep_same(__u32 i, __u64 *ptr)
+{
+        if (deep_ptr[i & (DEEP_MAX - 1)] != *ptr)
+                return 0;
+        *ptr = 0;
+        return 1;
+}
+
 __noinline int deep_push(__u64 ptr, __s32 fd, __u32 kind)
 {
         __u32 n = MEM(deep_n);
-
-        for (int i = 0; i < DEEP_MAX && i < (int)n; i++)
-                if (deep_ptr[i] == ptr) /* duplicated descriptor, or sockets queued in a circle */
-                        return 0;
+        __u64 same = ptr;
 
         if (n >= DEEP_MAX) {
                 trouble = 1;
                 return 0;
         }
+        /* A duplicated descriptor, or sockets queued in a circle. */
+        if (n)
+                bpf_loop(n, deep_same, &same, 0);
+        if (!same)
+                return 0;
         deep_ptr[n & (DEEP_MAX - 1)] = ptr;
         deep_fd[n & (DEEP_MAX - 1)] = fd;
         deep_kind[n & (DEEP_MAX - 1)] = kind;
@@ -322,28 +332,18 @@ __noinline int sock_push(__u64 sk, __s32 fd)
         return deep_push(sk, fd, K_SOCKET);
 }
 
-/* Sixteen descriptors of one message. */
-__noinline int scm_chunk(__u64 list, __u32 base, __u32 count)
+/* A file in a socket's queue or in a ring's table. */
+__noinline int deep_file(__u32 kind, __u64 file, __u32 slot)
 {
-        __u64 at = list + bpf_core_field_offset(struct scm_fp_list, fp) + base * 8ull;
+        int what;
 
-        if (bpf_probe_read_kernel(P, sizeof(P), (void *)at)) {
-                trouble = 1;
+        if (!file)
                 return 0;
-        }
-        for (int i = 0; i < CHUNK; i++) {
-                __u64 file = MEM(P[i]);
-                int kind;
-
-                if (base + i >= count || !file)
-                        continue;
-                kind = file_kind(file, NUM(file, file, f_op));
-                if (kind == K_DEVICE || kind == K_DMABUF)
-                        add(GF_BPF_SCM, MEM(deep_cur_fd), file, 0,
-                            (MEM(deep_cur) << 20) + ((MEM(skb_n) & 0xfff) << 8) + base + i);
-                else if (kind == K_SOCKET) /* a socket in a socket */
-                        sock_push(NUM(socket, NUM(file, file, private_data), sk), MEM(deep_cur_fd));
-        }
+        what = file_kind(file, NUM(file, file, f_op));
+        if (what == K_DEVICE || what == K_DMABUF)
+                add(kind, MEM(deep_cur_fd), file, 0, (MEM(deep_cur) << 20) + slot);
+        else if (what == K_SOCKET) /* a socket in a socket */
+                sock_push(NUM(socket, NUM(file, file, private_data), sk), MEM(deep_cur_fd));
         return 0;
 }
 
@@ -354,12 +354,14 @@ struct pass {
 struct scm_pass {
         struct seq_file *seq;
         __u64 list;
-        __u32 count;
 };
 
-static long scm_loop(__u32 i, struct scm_pass *pass)
+static long scm_step(__u32 i, struct scm_pass *pass)
 {
-        scm_chunk(pass->list, i * CHUNK, pass->count);
+        __u64 file = 0, at = pass->list + bpf_core_field_offset(struct scm_fp_list, fp) + i * 8ull;
+
+        bpf_probe_read_kernel(&file, sizeof(file), (void *)at);
+        deep_file(GF_BPF_SCM, file, ((MEM(skb_n) & 0xfff) << 8) + i);
         if (MEM(queued))
                 flush(pass->seq);
         return 0;
@@ -380,9 +382,9 @@ static long skb_step(__u32 i __attribute__((unused)), struct pass *pass)
                 list = NUM(unix_skb_parms, list, fp);
                 count = list ? (__u32)NUM(scm_fp_list, list, count) : 0;
                 if (count > 0 && count <= 256) {
-                        struct scm_pass scm = { .seq = pass->seq, .list = list, .count = count };
+                        struct scm_pass scm = { .seq = pass->seq, .list = list };
 
-                        bpf_loop((count + CHUNK - 1) / CHUNK, scm_loop, &scm, 0);
+                        bpf_loop(count, scm_step, &scm, 0);
                 }
         }
         skb = NUM(sk_buff, cur, next);
@@ -404,43 +406,16 @@ static __always_inline void walk_socket(struct pass *pass, __u64 sk)
                 trouble = 1;
 }
 
-__noinline int ring_chunk(__u32 base)
-{
-        __u32 n = MEM(ring_n);
-
-        if (bpf_probe_read_kernel(P, sizeof(P), (void *)(MEM(ring_table) + base * 8ull))) {
-                /* The table may end before the sixteenth: one by one. */
-                for (int i = 0; i < CHUNK; i++) {
-                        __u64 v = 0;
-
-                        if (base + i < n)
-                                bpf_probe_read_kernel(&v, sizeof(v), (void *)(MEM(ring_table) + (base + i) * 8ull));
-                        MEM(P[i]) = v;
-                }
-        }
-        for (int i = 0; i < CHUNK; i++) {
-                __u64 file = MEM(P[i]);
-                int kind;
-
-                if (base + i >= n || !file)
-                        continue;
-                if (!MEM(ring_old))
-                        file = NUM(io_rsrc_node, file, file_ptr);
-                file &= ~7ull; /* flags live in the low bits */
-                if (!file)
-                        continue;
-                kind = file_kind(file, NUM(file, file, f_op));
-                if (kind == K_DEVICE || kind == K_DMABUF)
-                        add(GF_BPF_URING, MEM(deep_cur_fd), file, 0, (MEM(deep_cur) << 20) + base + i);
-                else if (kind == K_SOCKET)
-                        sock_push(NUM(socket, NUM(file, file, private_data), sk), MEM(deep_cur_fd));
-        }
-        return 0;
-}
-
 static long ring_step(__u32 i, struct pass *pass)
 {
-        ring_chunk(i * CHUNK);
+        __u64 file = 0;
+
+        bpf_probe_read_kernel(&file, sizeof(file), (void *)(MEM(ring_table) + i * 8ull));
+        if (!file)
+                return 0;
+        if (!MEM(ring_old))
+                file = NUM(io_rsrc_node, file, file_ptr);
+        deep_file(GF_BPF_URING, file & ~7ull, i); /* flags live in the low bits */
         if (MEM(queued))
                 flush(pass->seq);
         return 0;
@@ -470,8 +445,7 @@ static __always_inline void walk_ring(struct pass *pass, __u64 file)
                 trouble = 1;
                 return;
         }
-        ring_n = n;
-        bpf_loop((n + CHUNK - 1) / CHUNK, ring_step, pass, 0);
+        bpf_loop(n, ring_step, pass, 0);
 }
 
 static long deep_step(__u32 i, struct pass *pass)
@@ -488,15 +462,13 @@ static long deep_step(__u32 i, struct pass *pass)
 }
 
 /* Rings that a thread registered for itself need no descriptor (IORING_REGISTER_RING_FDS). */
-__noinline int own_rings(__u64 own)
+static long own_ring(__u32 i, __u64 *own)
 {
-        for (int i = 0; i < 16; i++) {
-                __u64 file = 0;
+        __u64 file = 0;
 
-                bpf_probe_read_kernel(&file, sizeof(file), &((struct io_uring_task *)own)->registered_rings[i]);
-                if (file && file_kind(file, NUM(file, file, f_op)) == K_RING)
-                        deep_push(file, -1, K_RING);
-        }
+        bpf_probe_read_kernel(&file, sizeof(file), (void *)(*own + i * 8ull));
+        if (file && file_kind(file, NUM(file, file, f_op)) == K_RING)
+                deep_push(file, -1, K_RING);
         return 0;
 }
 
@@ -767,8 +739,10 @@ int scan_tasks(struct bpf_iter__task *ctx)
         bpf_loop(n, fd_word, &pass, 0);
         if (bpf_core_field_exists(struct task_struct, io_uring)) {
                 own = NUM(task_struct, cur_task, io_uring);
-                if (own && bpf_core_field_exists(struct io_uring_task, registered_rings))
-                        own_rings(own);
+                if (own && bpf_core_field_exists(struct io_uring_task, registered_rings)) {
+                        own += bpf_core_field_offset(struct io_uring_task, registered_rings);
+                        bpf_loop(16, own_ring, &own, 0);
+                }
         }
 #ifdef GF_FAST
         walk_maps(&pass);
