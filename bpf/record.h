@@ -22,8 +22,10 @@ enum gf_bpf_flags {
 };
 
 #define GF_BPF_EXPORTER_MAX 32
-/* Records of one thread beyond which it is left to /proc: the iterator's buffer holds 32 KiB a thread. */
-#define GF_BPF_PER_TASK 256
+/* Records of one thread beyond which it is left to /proc: the iterator's buffer holds 32 KiB a thread. Queues and rings
+ * have a share of their own, for /proc does not say what is in a queue. */
+#define GF_BPF_PER_TASK 160
+#define GF_BPF_DEEP_PER_TASK 128
 
 struct gf_bpf_record {
         __u32 kind;

@@ -75,7 +75,7 @@ __u64 processes, threads;
 
 /* Scratch: one pass at a time. */
 struct gf_bpf_record queue[2 * 64];
-__u32 queued, written, trouble;
+__u32 queued, written, written_deep, trouble;
 __u64 cur_task, cur_vma, cur_mm, cur_fds, cur_open, cur_pid, last_file;
 __u64 P[CHUNK], A[CHUNK];
 __u64 kinds[256]; /* operations | K_… */
@@ -207,13 +207,19 @@ __noinline int add(__u32 kind, __s32 fd, __u64 file, __u64 vma, __u32 slot)
         __u32 n = MEM(queued);
         struct gf_bpf_record *r;
 
-        if (n >= 2 * 64 || MEM(written) >= GF_BPF_PER_TASK) {
-                trouble = 1;
-                return 0;
+        if (n >= 2 * 64)
+                goto full;
+        if (kind == GF_BPF_FD || kind == GF_BPF_MAP) {
+                if (MEM(written) >= GF_BPF_PER_TASK)
+                        goto full;
+                written++;
+        } else {
+                if (MEM(written_deep) >= GF_BPF_DEEP_PER_TASK)
+                        goto full;
+                written_deep++;
         }
         r = &queue[n & 127];
         queued = n + 1;
-        written++;
         r->kind = kind;
         r->tgid = task_tgid();
         r->tid = (__u32)NUM(task_struct, cur_task, pid);
@@ -242,6 +248,9 @@ __noinline int add(__u32 kind, __s32 fd, __u64 file, __u64 vma, __u32 slot)
                 r->bytes = NUM(dma_buf, buf, size);
                 bpf_probe_read_kernel_str(r->exporter, sizeof(r->exporter), (void *)NUM(dma_buf, buf, exp_name));
         }
+        return 0;
+full:
+        trouble = 1;
         return 0;
 }
 
@@ -734,7 +743,7 @@ int scan_tasks(struct bpf_iter__task *ctx)
                 return 0;
         cur_task = (__u64)task;
         cur_mm = NUM(task_struct, cur_task, mm);
-        queued = written = trouble = deep_n = 0;
+        queued = written = written_deep = trouble = deep_n = 0;
         n = (__u32)fd_start();
         bpf_loop(n, fd_word, &pass, 0);
         if (bpf_core_field_exists(struct task_struct, io_uring)) {
@@ -772,7 +781,7 @@ int scan_vmas(struct bpf_iter__task_vma *ctx)
                 return 0;
         cur_task = (__u64)task;
         cur_mm = NUM(task_struct, cur_task, mm);
-        queued = written = trouble = deep_n = 0;
+        queued = written = written_deep = trouble = deep_n = 0;
         if (task->pid != task->tgid && NUM(task_struct, NUM(task_struct, cur_task, group_leader), mm))
                 return 0;
         ops = NUM(file, file, f_op);

@@ -6,5 +6,6 @@ void gf_scan_done(struct gf_scan *scan)
         free(scan->method_reason);
         gf_vec_done(&scan->hits);
         gf_vec_done(&scan->refused);
+        gf_vec_done(&scan->opaque);
         *scan = (struct gf_scan){ 0 };
 }

@@ -61,6 +61,12 @@ struct gf_scan {
         uint64_t processes; /* looked at, the refused included */
         uint64_t threads;
         uint64_t vanished; /* ended while being looked at: no gap */
+        /*
+         * Sockets with descriptors waiting in them, rings with files that have no name: /proc shows that they are
+         * there, not what they hold. Each is counted once; the processes that have one are in `opaque`, sorted.
+         */
+        uint64_t opaque_queues;
+        GF_VEC(pid_t) opaque;
         uint64_t elapsed_us;
 };
 

@@ -10,7 +10,7 @@
 
 #include "base/num.h"
 #include "scan/bpf_scan.h"
-#include "scan/exporter.h"
+#include "scan/dmabuf.h"
 #include "scan/scan.h"
 #include "sys/clock.h"
 #include "sys/procfs.h"
@@ -160,32 +160,37 @@ static int processes_of(const gf_bpf_records *records, pid_list *list)
         return 0;
 }
 
-/* What both passes saw, kept in `later`; a process with nothing in common whose records differ is `unsure`. */
+/*
+ * What both passes saw, kept in `later`. A process that could not be walked to the end, or with nothing in common
+ * though both passes found something, is `unsure`; of it only what waits in sockets is kept, for /proc does not say
+ * that.
+ */
 static int agree(const gf_bpf_records *earlier, gf_bpf_records *later, pid_list *unsure)
 {
         size_t e = 0, kept = 0;
 
-        for (size_t i = 0; i < later->n;) {
-                size_t n = run_of(later, i), from = kept;
+        for (size_t i = 0, n; i < later->n; i += n) {
+                size_t from = kept;
                 __u32 tgid = later->v[i].tgid;
                 bool look = false;
 
-                for (size_t end = i + n; i < end; i++) {
-                        int c = 1;
-
-                        while (e < earlier->n && (c = gf_bpf_compare(&earlier->v[e], &later->v[i])) < 0) {
-                                look |= earlier->v[e].tgid == tgid && earlier->v[e].kind == GF_BPF_LOOK;
+                n = run_of(later, i);
+                while (e < earlier->n && earlier->v[e].tgid < tgid)
+                        e++;
+                for (size_t k = e; k < earlier->n && earlier->v[k].tgid == tgid; k++)
+                        look |= earlier->v[k].kind == GF_BPF_LOOK;
+                for (size_t k = i; k < i + n; k++)
+                        look |= later->v[k].kind == GF_BPF_LOOK;
+                for (size_t k = i; k < i + n; k++) {
+                        while (e < earlier->n && gf_bpf_compare(&earlier->v[e], &later->v[k]) < 0)
                                 e++;
-                        }
-                        look |= later->v[i].kind == GF_BPF_LOOK;
-                        if (e < earlier->n && c == 0)
-                                later->v[kept++] = later->v[i];
+                        if (look && later->v[k].kind != GF_BPF_SCM)
+                                continue;
+                        if (e < earlier->n && gf_bpf_compare(&earlier->v[e], &later->v[k]) == 0)
+                                later->v[kept++] = later->v[k];
                 }
-                if (look || kept == from) {
-                        kept = from;
-                        if (add_pid(unsure, tgid) < 0)
-                                return -ENOMEM;
-                }
+                if ((look || kept == from) && add_pid(unsure, tgid) < 0)
+                        return -ENOMEM;
         }
         later->n = kept;
         return 0;
@@ -194,7 +199,7 @@ static int agree(const gf_bpf_records *earlier, gf_bpf_records *later, pid_list 
 /* Another driver's buffers (cameras, display, plain memory) are none of our business. */
 static bool wanted_record(const struct gf_bpf_record *record)
 {
-        return !(record->flags & GF_BPF_DMABUF) || gf_exporter_of_gpu(record->exporter);
+        return !(record->flags & GF_BPF_DMABUF) || gf_dmabuf_is_gpu(record->exporter);
 }
 
 static void drop_unwanted(gf_bpf_records *records)
@@ -236,6 +241,14 @@ static int look_in_proc(struct gf_env *env, const struct gf_wanted *wanted, pid_
                         return -ENOMEM;
                 *refused = more.refused.v[i];
         }
+        for (size_t i = 0; i < more.opaque.n; i++) {
+                pid_t *pid = gf_vec_add(&scan->opaque);
+
+                if (!pid)
+                        return -ENOMEM;
+                *pid = more.opaque.v[i];
+        }
+        scan->opaque_queues += more.opaque_queues;
         scan->vanished += more.vanished;
         return 0;
 }
@@ -244,13 +257,17 @@ static int compare_hits(const void *a, const void *b)
 {
         const struct gf_hit *x = a, *y = b;
 
-        if (x->id.pid != y->id.pid)
-                return x->id.pid < y->id.pid ? -1 : 1;
-        if (x->tid != y->tid)
-                return x->tid < y->tid ? -1 : 1;
-        if (x->via != y->via)
-                return x->via < y->via ? -1 : 1;
-        return x->fd < y->fd ? -1 : x->fd > y->fd;
+#define BY(member)                                                                                                     \
+        if (x->member != y->member)                                                                                    \
+                return x->member < y->member ? -1 : 1;
+        BY(id.pid)
+        BY(tid)
+        BY(via)
+        BY(fd)
+        BY(rdev)
+        BY(node_ino)
+#undef BY
+        return 0;
 }
 
 static int confirm_all(struct gf_env *env, const gf_bpf_records *records, pid_list *unsure, struct gf_scan *scan)

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/str.h"
 #include "scan/scan.h"
 
-/* In place of bpf.c where the build had no clang or bpftool. */
-int gf_scan_bpf(_unused_ struct gf_env *env, _unused_ const struct gf_wanted *wanted, _unused_ struct gf_scan *ret_scan,
+/* Stands in for the BPF scanner where it was not built. */
+int gf_scan_bpf(struct gf_env *env _unused_, const struct gf_wanted *wanted _unused_, struct gf_scan *ret_scan _unused_,
                 char **ret_reason)
 {
-        char *reason = gf_asprintf("gpufree was built without BPF");
-
-        if (!reason)
-                return -ENOMEM;
-        *ret_reason = reason;
-        return -EOPNOTSUPP;
+        *ret_reason = NULL;
+        return gf_strset(ret_reason, "gpufree was built without BPF") < 0 ? -ENOMEM : -EOPNOTSUPP;
 }
