@@ -49,6 +49,7 @@ static const struct {
         [SHAPE_MANY_MAPS] = { GPUFREE_VIA_MAP, 1 },
         [SHAPE_MANY_THREADS] = { GPUFREE_VIA_FD, 1 },
         [SHAPE_SWAPPED] = { GPUFREE_VIA_FD | GPUFREE_VIA_MAP, 3 },
+        [SHAPE_MANY_FDS] = { GPUFREE_VIA_FD | GPUFREE_VIA_SCM, 401 },
 };
 
 struct look {

@@ -54,6 +54,7 @@ static const char *const names[SHAPES] = {
         [SHAPE_MANY_MAPS] = "mapping among 20,000",
         [SHAPE_MANY_THREADS] = "descriptor shared by 200 threads",
         [SHAPE_SWAPPED] = "descriptor and mappings",
+        [SHAPE_MANY_FDS] = "400 descriptors, and one in a socket",
         [SHAPE_O_PATH] = "O_PATH",
         [SHAPE_BYSTANDER] = "bystander",
         [SHAPE_SCM_OTHER] = "another file in a socket",
@@ -387,6 +388,11 @@ _Noreturn static void run(enum shape shape, int ready)
                 (void)open_full();
                 (void)map_zero();
                 (void)map_zero();
+                break;
+        case SHAPE_MANY_FDS:
+                for (int i = 0; i < 400; i++)
+                        (void)open_full();
+                queue_fd(open_full(), false);
                 break;
         case SHAPE_O_PATH:
                 must(open(FULL, O_PATH | O_CLOEXEC), FULL);

@@ -28,7 +28,8 @@ enum shape {
         SHAPE_HIGH_FD,
         SHAPE_MANY_MAPS,
         SHAPE_MANY_THREADS,
-        SHAPE_SWAPPED, /* the two ways at once: a descriptor and two mappings */
+        SHAPE_SWAPPED,  /* the two ways at once: a descriptor and two mappings */
+        SHAPE_MANY_FDS, /* 400, and one in a socket: more than fits into the iterator's buffer */
         SHAPE_O_PATH,
         SHAPE_BYSTANDER,
         SHAPE_SCM_OTHER, /* another file in a queue */
