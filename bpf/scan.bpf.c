@@ -77,7 +77,7 @@ __u64 processes, threads;
 struct gf_bpf_record queue[2 * 64];
 __u32 queued, written, written_deep, trouble;
 __u64 cur_task, cur_vma, cur_mm, cur_fds, cur_open, cur_pid, last_file;
-__u64 P[CHUNK], A[CHUNK];
+__u64 P[CHUNK], A[CHUNK], B[CHUNK];
 __u64 kinds[256]; /* operations | K_… */
 __u64 seen_ptr[512];
 __u32 seen_tgid[512], seen_tid[512];
@@ -329,16 +329,26 @@ __noinline int deep_push(__u64 ptr, __s32 fd, __u32 kind)
  * nobody has accepted yet. */
 __noinline int sock_push(__u64 sk, __s32 fd)
 {
-        if (!sk || NUM(sock, sk, __sk_common.skc_family) != AF_UNIX)
+        if (!sk || GET(sock, sk, __sk_common.skc_family) != AF_UNIX)
                 return 0;
-        if (NUM(sock, sk, __sk_common.skc_state) == TCP_LISTEN) {
+        if (GET(sock, sk, __sk_common.skc_state) == TCP_LISTEN) {
                 if (!NUM(sock, sk, sk_receive_queue.qlen))
                         return 0;
         } else if (bpf_core_field_exists(struct unix_sock, scm_stat)) {
-                if (!NUM(unix_sock, sk, scm_stat.nr_fds.counter))
+                if (!GET(unix_sock, sk, scm_stat.nr_fds.counter))
                         return 0;
         }
         return deep_push(sk, fd, K_SOCKET);
+}
+
+static __always_inline __u64 sock_of(__u64 file)
+{
+#ifdef GF_FAST
+        B[0] = (__u64)GET(socket, GET(file, file, private_data), sk);
+        return MEM(B[0]);
+#else
+        return NUM(socket, NUM(file, file, private_data), sk);
+#endif
 }
 
 /* A file in a socket's queue or in a ring's table. */
@@ -352,7 +362,7 @@ __noinline int deep_file(__u32 kind, __u64 file, __u32 slot)
         if (what == K_DEVICE || what == K_DMABUF)
                 add(kind, MEM(deep_cur_fd), file, 0, (MEM(deep_cur) << 20) + slot);
         else if (what == K_SOCKET) /* a socket in a socket */
-                sock_push(NUM(socket, NUM(file, file, private_data), sk), MEM(deep_cur_fd));
+                sock_push(sock_of(file), MEM(deep_cur_fd));
         return 0;
 }
 
@@ -490,7 +500,7 @@ __noinline int fd_found(__u64 file, __u64 ops, __s32 fd)
         if (kind == K_DEVICE || kind == K_DMABUF)
                 add(GF_BPF_FD, fd, file, 0, 0);
         else if (kind == K_SOCKET)
-                sock_push(NUM(socket, NUM(file, file, private_data), sk), fd);
+                sock_push(sock_of(file), fd);
         else if (kind == K_RING)
                 deep_push(file, fd, K_RING);
         return 0;
@@ -608,19 +618,17 @@ __noinline int tree_leaf(__u64 node)
 #pragma unroll
         for (int i = 0; i < CHUNK; i++)
                 A[i] = (__u64)GET(vm_area_struct, P[i], vm_file);
+#pragma unroll
+        for (int i = 0; i < CHUNK; i++)
+                B[i] = (__u64)GET(file, MEM(A[i]), f_op);
         for (int i = 0; i < CHUNK; i++) {
-                __u64 vma = P[i], file = MEM(A[i]), ops, known;
+                __u64 file = MEM(A[i]), ops = MEM(B[i]);
 
-                if (!file || file == MEM(last_file))
+                if (!file || !ops || file == MEM(last_file))
                         continue;
-                MEM(A[i]) = 0;
-                ops = NUM(file, file, f_op);
-                known = kinds[(ops >> 5) & 255];
-                if (!ops || known == ((ops & ~7ull) | K_NONE)) {
-                        last_file = file;
+                if (kinds[(ops >> 5) & 255] == ((ops & ~7ull) | K_NONE))
                         continue;
-                }
-                map_found(vma, file, ops);
+                map_found(P[i], file, ops);
         }
         return 0;
 }
