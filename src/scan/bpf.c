@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/num.h"
+#include "parse/process.h"
 #include "scan/bpf_scan.h"
 #include "scan/dmabuf.h"
 #include "scan/scan.h"
@@ -59,6 +60,22 @@ static bool locked_down(struct gf_env *env)
         return path && gf_read_file(AT_FDCWD, path, 256, &text, NULL) >= 0 && strstr(text, "[confidentiality]");
 }
 
+/* Without CAP_PERFMON the verifier's answer is "invalid argument", which says nothing. */
+static bool may_load(struct gf_env *env)
+{
+        _cleanup_free_ char *path = gf_asprintf("%s/self/status", env->proc_root);
+        const uint64_t admin = 1ULL << 21, perfmon = 1ULL << 38, bpf = 1ULL << 39; /* CAP_… */
+        struct gf_status status;
+        char text[4096];
+        ssize_t n;
+
+        n = path ? gf_read_head(AT_FDCWD, path, text, sizeof(text)) : -ENOMEM;
+        if (n < 0)
+                return true;
+        gf_parse_status(text, (size_t)n, &status);
+        return (status.cap_effective & admin) || ((status.cap_effective & perfmon) && (status.cap_effective & bpf));
+}
+
 static int not_loaded(struct gf_env *env, int error, char **ret_reason)
 {
         char *reason;
@@ -67,7 +84,7 @@ static int not_loaded(struct gf_env *env, int error, char **ret_reason)
                 return error;
         if (locked_down(env))
                 return unusable(ret_reason, "kernel lockdown (confidentiality) forbids BPF to read kernel memory");
-        if (error == -EPERM)
+        if (error == -EPERM || !may_load(env))
                 return unusable(ret_reason, "the kernel does not let this process load BPF programs: that takes root, "
                                             "or CAP_BPF and CAP_PERFMON, outside of user namespaces");
         if (error == -ENOSYS)
