@@ -27,10 +27,6 @@ enum bpf_map_type {
 
 struct seq_file;
 
-struct bpf_iter_meta {
-        struct seq_file *seq;
-} KERNEL;
-
 struct super_block {
         __u32 s_dev;
         unsigned long s_magic;
@@ -80,17 +76,13 @@ struct maple_tree {
         void *ma_root;
 } KERNEL;
 
+/* Both lie at the beginning of struct maple_node. */
 struct maple_range_64 {
         void *slot[16];
 } KERNEL;
 
 struct maple_arange_64 {
         void *slot[10];
-} KERNEL;
-
-struct maple_node {
-        struct maple_range_64 mr64;
-        struct maple_arange_64 ma64;
 } KERNEL;
 
 enum maple_type {
@@ -125,16 +117,21 @@ struct task_struct {
         struct io_uring_task *io_uring;
 } KERNEL;
 
+/* What an iterator hands over: fixed by the kernel's interface, so not relocated. */
+struct bpf_iter_meta {
+        struct seq_file *seq;
+};
+
 struct bpf_iter__task {
         struct bpf_iter_meta *meta;
         struct task_struct *task;
-} KERNEL;
+};
 
 struct bpf_iter__task_vma {
         struct bpf_iter_meta *meta;
         struct task_struct *task;
         struct vm_area_struct *vma;
-} KERNEL;
+};
 
 /* UNIX sockets and the descriptors in their queues. */
 typedef struct {

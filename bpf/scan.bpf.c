@@ -613,7 +613,7 @@ __noinline int map_found(__u64 vma, __u64 file, __u64 ops)
 #ifdef GF_FAST
 __noinline int tree_leaf(__u64 node)
 {
-        if (bpf_probe_read_kernel(P, sizeof(P), &((struct maple_node *)node)->mr64.slot))
+        if (bpf_probe_read_kernel(P, sizeof(P), &((struct maple_range_64 *)node)->slot))
                 return 0;
 #pragma unroll
         for (int i = 0; i < CHUNK; i++)
@@ -640,9 +640,9 @@ __noinline int tree_inner(__u64 node, __u32 type)
         for (int i = 0; i < CHUNK; i++)
                 P[i] = 0;
         if (type == bpf_core_enum_value(enum maple_type, maple_arange_64))
-                bpf_probe_read_kernel(P, 10 * 8, &((struct maple_node *)node)->ma64.slot);
+                bpf_probe_read_kernel(P, 10 * 8, &((struct maple_arange_64 *)node)->slot);
         else if (type == bpf_core_enum_value(enum maple_type, maple_range_64))
-                bpf_probe_read_kernel(P, 16 * 8, &((struct maple_node *)node)->mr64.slot);
+                bpf_probe_read_kernel(P, 16 * 8, &((struct maple_range_64 *)node)->slot);
         else {
                 trouble = 1;
                 return 0;
