@@ -140,9 +140,19 @@ static int hold(const struct workload *w)
         return fd < 0 ? fail("nvidia-mapped") : close(fd);
 }
 
+/* 20,000, or as many as the limit allows. */
+static uint32_t giant_descriptors(void)
+{
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= GIANT_DESCRIPTORS + 64)
+                return GIANT_DESCRIPTORS;
+        return limit.rlim_cur > 128 ? (uint32_t)limit.rlim_cur - 64 : 64;
+}
+
 static int be(const struct workload *w, uint32_t index, bool giant, bool holder)
 {
-        if (fill_descriptors(w, index, giant ? GIANT_DESCRIPTORS : w->descriptors) < 0)
+        if (fill_descriptors(w, index, giant ? giant_descriptors() : w->descriptors) < 0)
                 return -1;
         if (fill_mappings(w, index, giant ? GIANT_MAPPINGS : w->mappings) < 0)
                 return -1;
