@@ -484,7 +484,7 @@ static bool hidden(int version)
 
 typedef int list_function(nvml_device device, unsigned *count, void *infos);
 #define VERSIONED(name, version, function)                                                                             \
-        static list_function *resolve_##name(void);                                                                    \
+        __attribute__((used)) static list_function *resolve_##name(void);                                              \
         static list_function *resolve_##name(void)                                                                     \
         {                                                                                                              \
                 return hidden(version) ? NULL : (function);                                                            \
@@ -502,7 +502,7 @@ VERSIONED(nvmlDeviceGetMPSComputeRunningProcesses_v2, 2, nobody);
 VERSIONED(nvmlDeviceGetMPSComputeRunningProcesses_v3, 3, nobody);
 
 typedef int memory_function(nvml_device device, struct nvml_memory_v2 *memory);
-static memory_function *resolve_memory(void);
+__attribute__((used)) static memory_function *resolve_memory(void);
 static memory_function *resolve_memory(void)
 {
         return hidden(2) ? NULL : get_memory_v2;

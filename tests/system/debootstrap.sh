@@ -64,6 +64,7 @@ if [ -z "${MIRROR-}" ]; then
 fi
 
 root="$(mktemp -d "${TMPDIR:-/var/tmp}/gpufree-root.XXXXXX")"
+chmod 755 "$root" # the tests run programs as other users, too
 clean_up() {
         status=$?
         trap - EXIT
