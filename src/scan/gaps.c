@@ -29,6 +29,17 @@ static int namespace_of(int procfd, const char *path, uint64_t *ret_ino)
         return r;
 }
 
+/* Kernel threads live in the first PID namespace only; kthreadd is its PID 2. */
+static bool shows_kernel_threads(int procfd)
+{
+        char text[GF_STAT_MAX];
+        struct gf_stat stat;
+        ssize_t n;
+
+        n = gf_read_head(procfd, "2/stat", text, sizeof(text));
+        return n > 0 && gf_parse_stat(text, (size_t)n, &stat) == 0 && gf_stat_kernel_thread(&stat);
+}
+
 int gf_initial_pidns(struct gf_env *env)
 {
         _cleanup_close_ int procfd = -1;
@@ -50,8 +61,8 @@ int gf_initial_pidns(struct gf_env *env)
         n = readlinkat(procfd, "self", self, sizeof(self) - 1);
         if (n > 0) {
                 self[n] = '\0';
-                if (gf_parse_pid(self, &pid) == 0 && pid != getpid() && namespace_of(procfd, "1/ns/pid", &ino) == 0)
-                        return ino == FIRST_PID_NS;
+                if (gf_parse_pid(self, &pid) == 0 && pid != getpid())
+                        return shows_kernel_threads(procfd);
         }
         return 0;
 }

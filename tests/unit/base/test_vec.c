@@ -3,6 +3,13 @@
 
 #include "base/vec.h"
 
+/* Too large a request is an error to get back, not one to die of. */
+const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void)
+{
+        return "allocator_may_return_null=1";
+}
+
 struct wide {
         uint64_t a;
         char b[50];

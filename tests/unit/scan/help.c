@@ -100,13 +100,15 @@ static bool make_node(const char *path, dev_t rdev)
 
 static int make_pty(struct stand *stand)
 {
+        char name[64] = "";
         struct stat st;
 
         stand->master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
         if (stand->master < 0 || grantpt(stand->master) < 0 || unlockpt(stand->master) < 0 ||
-            ptsname_r(stand->master, stand->path, sizeof(stand->path)) != 0 || stat(stand->path, &st) < 0)
+            ptsname_r(stand->master, name, sizeof(name)) != 0 || stat(name, &st) < 0)
                 return -1;
-        (void)chmod(stand->path, 0666);
+        (void)chmod(name, 0666);
+        (void)snprintf(stand->path, sizeof(stand->path), "%s", name);
         stand->rdev = st.st_rdev;
         return 0;
 }
