@@ -27,6 +27,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "scan/scan.h"
 
 #define FULL "/dev/full"
 #define ZERO "/dev/zero"
@@ -462,4 +463,21 @@ void holder_stop(struct holder *holder)
         (void)kill(holder->child, SIGKILL);
         (void)waitpid(holder->child, NULL, 0);
         holder->child = 0;
+}
+
+bool bpf_works(void)
+{
+        _cleanup_(gf_scan_done) struct gf_scan scan = { 0 };
+        _cleanup_(gf_env_done) struct gf_env env;
+        _cleanup_free_ char *reason = NULL;
+        const struct gf_wanted none = { 0 };
+        int r;
+
+        gf_env_init(&env);
+        if (gf_env_defaults(&env) < 0)
+                return false;
+        r = gf_scan_bpf(&env, &none, &scan, &reason);
+        if (r == -EOPNOTSUPP)
+                printf("1..0 # SKIP %s\n", reason);
+        return r != -EOPNOTSUPP; /* any other failure is for the tests to show */
 }

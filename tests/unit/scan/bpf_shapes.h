@@ -47,3 +47,6 @@ const char *shape_name(enum shape shape);
 /* Fails the test when a shape that must work does not. */
 void holder_start(struct holder *holder, enum shape shape);
 void holder_stop(struct holder *holder);
+
+/* Can BPF be used here? If not, says so as TAP does for a test that is left out whole. */
+bool bpf_works(void);
