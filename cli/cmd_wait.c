@@ -13,8 +13,12 @@ int cli_wait(struct cli_session *session)
 
         if (!session->request->quiet)
                 gpufree_set_event_handler(session->context, cli_progress_event, &progress);
-        r = gpufree_wait(session->context, session->selection, session->request->timeout_ms,
-                         session->request->ladder.settle_ms, &report);
+        if (session->request->calm.free_memory != GPUFREE_UNKNOWN || session->request->calm.quiet_ms > 0)
+                r = gpufree_wait_calm(session->context, session->selection, &session->request->calm,
+                                      session->request->timeout_ms, session->request->ladder.settle_ms, &report);
+        else
+                r = gpufree_wait(session->context, session->selection, session->request->timeout_ms,
+                                 session->request->ladder.settle_ms, &report);
         gpufree_set_event_handler(session->context, NULL, NULL);
         cli_progress_done(&progress);
         if (r < 0)

@@ -6,6 +6,7 @@ static const char *const group_titles[CLI_GROUPS] = {
         [CLI_GROUP_LOOK] = "Looking:",
         [CLI_GROUP_KILL] = "Ending:",
         [CLI_GROUP_WAIT] = "Waiting and judging:",
+        [CLI_GROUP_RUN] = "Running a command:",
         [CLI_GROUP_OUTPUT] = "Output:",
 };
 
@@ -16,7 +17,9 @@ static const char exit_status[] = "Exit status:\n"
                                   "  3  no holder found, but not everything could be seen\n"
                                   "  4  kill: refused (protected, no permission, not confirmed)\n"
                                   "  5  memory held with no holder to be found, or it did not come back\n"
-                                  "  6  kill, wait: timeout\n";
+                                  "  6  kill, wait: timeout\n"
+                                  "  run: the command's own, 128 and the signal's number; 121 GPUs not free, 122 not\n"
+                                  "  ready in time, 123 the GPUs did not come back, 126 and 127 as in a shell\n";
 
 static void add_option(struct gf_str *out, const struct cli_option *option)
 {

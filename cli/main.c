@@ -47,6 +47,8 @@ static int run(struct cli_session *session, struct cli_request *request)
                 return cli_check(session);
         case CLI_WAIT:
                 return cli_wait(session);
+        case CLI_RUN:
+                return cli_run(session);
         case CLI_HELP:
         case CLI_COMMANDS:
         default:
@@ -71,7 +73,7 @@ int main(int argc, char *argv[])
         int r, code;
 
         cli_term_guard();
-        (void)signal(SIGPIPE, SIG_IGN); /* a reader that goes away is a failed write, not a death half-way */
+        session.default_pipe = signal(SIGPIPE, SIG_IGN) == SIG_DFL; /* a reader that goes away is a failed write, not a death half-way */
         r = cli_request_parse(&request, argc, argv, &error);
         if (r < 0) {
                 cli_term_init(&session.term, CLI_COLOR_AUTO);

@@ -5,8 +5,9 @@
 #define KILL (1u << CLI_KILL)
 #define CHECK (1u << CLI_CHECK)
 #define WAIT (1u << CLI_WAIT)
+#define RUN (1u << CLI_RUN)
 #define SCAN (LIST | KILL | CHECK | WAIT) /* the commands that look at the machine */
-#define EVERY (SCAN | (1u << CLI_HELP))
+#define EVERY (SCAN | RUN | (1u << CLI_HELP))
 
 const struct cli_command_info cli_commands[CLI_COMMANDS] = {
         [CLI_LIST] = { "list", "who holds each GPU (also without a command)", "[list] [OPTION...] [DEVICE...]",
@@ -23,6 +24,12 @@ const struct cli_command_info cli_commands[CLI_COMMANDS] = {
                         "(held).\n" },
         [CLI_WAIT] = { "wait", "wait until the selected GPUs are free", "wait [OPTION...] [DEVICE...]",
                        "Blocks until the selected GPUs are free, or until --timeout (exit 6).\n" },
+        [CLI_RUN] = { "run", "run a command on free GPUs, leave them verified free",
+                      "run [OPTION...] [DEVICE...] -- COMMAND...",
+                      "Claims GPUs that are really free (or refuses, exit 121), starts the command on them, passes\n"
+                      "signals on, notices when it never becomes ready (exit 122), ends whatever remains of it, and\n"
+                      "verifies that the GPUs came back (else exit 123). Without --gpu or --gpus it takes those of\n"
+                      "CUDA_VISIBLE_DEVICES, or all.\n" },
         [CLI_HELP] = { "help", "this overview, or the help of one command", "help [COMMAND]",
                        "Shows the overview, or what one command takes.\n" },
 };
@@ -37,7 +44,8 @@ const struct cli_command_info cli_commands[CLI_COMMANDS] = {
         }
 
 const struct cli_option cli_options[] = {
-        SELECT("gpu", "LIST", GPUFREE_BY_GPU, "GPUs: index as nvidia-smi counts, UUID, PCI address, MIG UUID, all"),
+        { "gpu", '\0', "LIST", SCAN | RUN, CLI_GROUP_SELECT, CLI_OPT_CRITERION, GPUFREE_BY_GPU,
+          "GPUs: index as nvidia-smi counts, UUID, PCI address, MIG UUID, all" },
         SELECT("pid", "LIST", GPUFREE_BY_PID, "these processes"),
         SELECT("user", "LIST", GPUFREE_BY_USER, "processes of these users (name, number, me)"),
         SELECT("container", "NAME", GPUFREE_BY_CONTAINER, "in this container (id, start of the id, name)"),
@@ -50,16 +58,16 @@ const struct cli_option cli_options[] = {
         SELECT("orphans", NULL, GPUFREE_ORPHANS, "whose parent is gone"),
         SELECT("stopped", NULL, GPUFREE_STOPPED, "that are stopped (Ctrl-Z, SIGSTOP)"),
         SELECT("any-open", NULL, GPUFREE_ANY_OPEN, "also those that merely have a GPU device open"),
-        OPTION("dev-root", '\0', "DIR", SCAN, CLI_GROUP_LOOK, CLI_OPT_DEV_ROOT,
+        OPTION("dev-root", '\0', "DIR", SCAN | RUN, CLI_GROUP_LOOK, CLI_OPT_DEV_ROOT,
                "look for device nodes in DIR, not /dev"),
-        OPTION("scan", '\0', "HOW", SCAN, CLI_GROUP_LOOK, CLI_OPT_SCAN, "auto (default), bpf or proc"),
-        OPTION("scope", '\0', "WHAT", SCAN, CLI_GROUP_LOOK, CLI_OPT_SCOPE,
+        OPTION("scan", '\0', "HOW", SCAN | RUN, CLI_GROUP_LOOK, CLI_OPT_SCAN, "auto (default), bpf or proc"),
+        OPTION("scope", '\0', "WHAT", SCAN | RUN, CLI_GROUP_LOOK, CLI_OPT_SCOPE,
                "free for the whole machine (default) or for this PID namespace: machine, namespace"),
         OPTION("dry-run", 'n', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_DRY_RUN, "show the plan, end nothing"),
         OPTION("yes", 'y', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_YES,
                "do not ask; needed when standard input is no terminal"),
-        OPTION("signal", '\0', "SIGNAL", KILL, CLI_GROUP_KILL, CLI_OPT_SIGNAL, "the first signal (TERM)"),
-        OPTION("grace", '\0', "DURATION", KILL, CLI_GROUP_KILL, CLI_OPT_GRACE, "from it to SIGKILL (10s)"),
+        OPTION("signal", '\0', "SIGNAL", KILL | RUN, CLI_GROUP_KILL, CLI_OPT_SIGNAL, "the first signal (TERM)"),
+        OPTION("grace", '\0', "DURATION", KILL | RUN, CLI_GROUP_KILL, CLI_OPT_GRACE, "from it to SIGKILL (10s)"),
         OPTION("force", '9', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_FORCE, "SIGKILL at once"),
         { "include", '\0', "NAME", KILL, CLI_GROUP_KILL, CLI_OPT_CRITERION, GPUFREE_INCLUDE,
           "lift the protection of this one: a PID, a process name, a unit" },
@@ -67,11 +75,33 @@ const struct cli_option cli_options[] = {
                "stop the container, unit or job itself (not in this version)"),
         OPTION("timeout", '\0', "DURATION", KILL | WAIT, CLI_GROUP_WAIT, CLI_OPT_TIMEOUT,
                "for the whole (kill: 60s; wait: none)"),
-        OPTION("settle", '\0', "DURATION", KILL | WAIT, CLI_GROUP_WAIT, CLI_OPT_SETTLE,
+        OPTION("settle", '\0', "DURATION", KILL | WAIT | RUN, CLI_GROUP_WAIT, CLI_OPT_SETTLE,
                "how long memory may take to come back (5s)"),
         OPTION("for", '\0', "PURPOSE", CHECK, CLI_GROUP_WAIT, CLI_OPT_FOR, "free for what: run (the only one yet)"),
+        OPTION("free-memory", '\0', "SIZE", CHECK | WAIT, CLI_GROUP_WAIT, CLI_OPT_FREE_MEMORY,
+               "so much is free on each GPU, whoever holds the rest (60GiB)"),
+        OPTION("quiet-for", '\0', "DURATION", WAIT, CLI_GROUP_WAIT, CLI_OPT_QUIET_FOR,
+               "and it stays so for this long without a break"),
+        OPTION("gpus", '\0', "N", RUN, CLI_GROUP_RUN, CLI_OPT_GPUS, "so many of them, free ones, close together"),
+        OPTION("clean", '\0', NULL, RUN, CLI_GROUP_RUN, CLI_OPT_CLEAN, "first end what this user left on them"),
+        OPTION("claim", '\0', "DIR", RUN, CLI_GROUP_RUN, CLI_OPT_CLAIM,
+               "claim in this directory too, that containers share"),
+        OPTION("ready-url", '\0', "URL", RUN, CLI_GROUP_RUN, CLI_OPT_READY_URL, "ready once this answers with 2xx"),
+        OPTION("ready-tcp", '\0', "HOST:PORT", RUN, CLI_GROUP_RUN, CLI_OPT_READY_TCP, "ready once this accepts"),
+        OPTION("ready-log", '\0', "REGEX", RUN, CLI_GROUP_RUN, CLI_OPT_READY_LOG, "ready once a line of --log matches"),
+        OPTION("ready-fd", '\0', NULL, RUN, CLI_GROUP_RUN, CLI_OPT_READY_FD,
+               "ready once a byte is written to descriptor $GPUFREE_READY_FD"),
+        OPTION("ready-timeout", '\0', "DURATION", RUN, CLI_GROUP_RUN, CLI_OPT_READY_TIMEOUT,
+               "not ready by then: explain, end, exit 122"),
+        OPTION("stall-timeout", '\0', "DURATION", RUN, CLI_GROUP_RUN, CLI_OPT_STALL_TIMEOUT,
+               "memory, processors and log at a standstill for so long: the same"),
+        OPTION("on-ready", '\0', "COMMAND", RUN, CLI_GROUP_RUN, CLI_OPT_ON_READY, "for /bin/sh -c, once it is ready"),
+        OPTION("log", '\0', "FILE", RUN, CLI_GROUP_RUN, CLI_OPT_LOG, "add the command's output to this file"),
+        OPTION("restart", '\0', "WHEN", RUN, CLI_GROUP_RUN, CLI_OPT_RESTART,
+               "no (default), on-failure or on-failure:N (5 times)"),
         OPTION("json", '\0', NULL, SCAN, CLI_GROUP_OUTPUT, CLI_OPT_JSON, "one JSON document"),
-        OPTION("quiet", 'q', NULL, SCAN, CLI_GROUP_OUTPUT, CLI_OPT_QUIET, "PIDs alone, one a line"),
+        OPTION("quiet", 'q', NULL, SCAN | RUN, CLI_GROUP_OUTPUT, CLI_OPT_QUIET,
+               "PIDs alone, one a line (run: nothing but failures)"),
         OPTION("color", '\0', "WHEN", EVERY, CLI_GROUP_OUTPUT, CLI_OPT_COLOR, "auto (default), always, never"),
         OPTION("help", 'h', NULL, EVERY, CLI_GROUP_OUTPUT, CLI_OPT_HELP, "help, also for one command"),
         OPTION("version", 'V', NULL, EVERY, CLI_GROUP_OUTPUT, CLI_OPT_VERSION, "the version"),

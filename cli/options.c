@@ -9,7 +9,7 @@
 #include "base/num.h"
 
 /* Later issues bring these; until then the answer is a plain one. */
-static const char *const later_commands[] = { "explain", "run", "park", "unpark", "top", "watch" };
+static const char *const later_commands[] = { "explain", "park", "unpark", "top", "watch" };
 static const char *const later_purposes[] = { "reset", "mig", "unload", "unbind" };
 
 _printf_(2, 3) static int wrong(char **ret_error, const char *format, ...)
@@ -46,12 +46,12 @@ static int unknown_command(const char *word, char **ret_error)
         for (size_t i = 0; i < CLI_COMMANDS; i++)
                 names[i] = cli_commands[i].name;
         if (one_of(word, later_commands, ELEMENTSOF(later_commands)))
-                return wrong(ret_error, "%s: not in this version; it has list, kill, check, wait and help", word);
+                return wrong(ret_error, "%s: not in this version; it has list, kill, check, wait, run and help", word);
         near = cli_nearest(word, names, CLI_COMMANDS);
         if (near)
                 return wrong(ret_error, "\"%s\" is no command; did you mean \"gpufree %s\"?", word, near);
         return wrong(ret_error,
-                     "\"%s\" is no command (list, kill, check, wait, help) and no device path (like /dev/nvidia0)",
+                     "\"%s\" is no command (list, kill, check, wait, run, help) and no device path (like /dev/nvidia0)",
                      word);
 }
 
@@ -207,6 +207,21 @@ static int take(struct cli_request *request, const struct cli_option *option, co
                 return take_duration(option->name, value, &request->ladder.settle_ms, ret_error);
         case CLI_OPT_FOR:
                 return take_purpose(value, ret_error);
+        case CLI_OPT_FREE_MEMORY:
+        case CLI_OPT_QUIET_FOR:
+        case CLI_OPT_GPUS:
+        case CLI_OPT_CLEAN:
+        case CLI_OPT_CLAIM:
+        case CLI_OPT_READY_URL:
+        case CLI_OPT_READY_TCP:
+        case CLI_OPT_READY_LOG:
+        case CLI_OPT_READY_FD:
+        case CLI_OPT_READY_TIMEOUT:
+        case CLI_OPT_STALL_TIMEOUT:
+        case CLI_OPT_ON_READY:
+        case CLI_OPT_LOG:
+        case CLI_OPT_RESTART:
+                return cli_run_option(request, option, value, ret_error);
         case CLI_OPT_JSON:
                 request->json = true;
                 return 0;
@@ -292,6 +307,8 @@ static int take_positional(struct cli_request *request, const char *word, char *
                 request->topic = word;
                 return cli_command_find(word) < CLI_COMMANDS ? 0 : unknown_command(word, ret_error);
         }
+        if (request->command == CLI_RUN && !strchr(word, '/'))
+                return wrong(ret_error, "%s: the command stands behind \"--\": gpufree run -- %s", word, word);
         path = gf_vec_add(&request->paths);
         if (!path)
                 return -ENOMEM;
@@ -313,6 +330,8 @@ static int no_such_combination(const struct cli_request *request, char **ret_err
                 return wrong(ret_error, "--%s is not for \"gpufree %s\" (it is for \"gpufree %s\")", option->name,
                              cli_commands[request->command].name, for_which);
         }
+        if (request->command == CLI_RUN && !request->run)
+                return wrong(ret_error, "run needs a command behind \"--\": gpufree run --gpus 1 -- python train.py");
         if (request->json && request->quiet)
                 return wrong(ret_error, "--json and --quiet exclude each other");
         if (request->ladder.force && request->signal_set)
@@ -340,13 +359,19 @@ int cli_request_parse(struct cli_request *request, int argc, char *const argv[],
         bool only_positional = false;
         int r = 0;
 
-        *request = (struct cli_request){ .ladder = GPUFREE_LADDER_INIT, .timeout_ms = GPUFREE_UNKNOWN };
+        *request = (struct cli_request){ .ladder = GPUFREE_LADDER_INIT,
+                                         .timeout_ms = GPUFREE_UNKNOWN,
+                                         .calm = { sizeof(request->calm), GPUFREE_UNKNOWN, 0 },
+                                         .guard = GPUFREE_GUARD_OPTIONS_INIT };
         for (int i = 1; i < argc && r >= 0; i++) {
                 const char *word = argv[i];
 
                 if (only_positional || word[0] != '-' || word[1] == '\0')
                         r = take_positional(request, word, ret_error);
-                else if (strcmp(word, "--") == 0)
+                else if (strcmp(word, "--") == 0 && request->command == CLI_RUN) {
+                        request->run = i + 1 < argc ? &argv[i + 1] : NULL;
+                        break;
+                } else if (strcmp(word, "--") == 0)
                         only_positional = true;
                 else if (word[1] == '-')
                         r = take_long(request, argc, argv, &i, ret_error);

@@ -14,6 +14,7 @@ enum cli_command {
         CLI_KILL,
         CLI_CHECK,
         CLI_WAIT,
+        CLI_RUN,
         CLI_HELP,
         CLI_COMMANDS, /* how many */
 };
@@ -31,6 +32,7 @@ enum cli_group {
         CLI_GROUP_LOOK,
         CLI_GROUP_KILL,
         CLI_GROUP_WAIT,
+        CLI_GROUP_RUN,
         CLI_GROUP_OUTPUT,
         CLI_GROUPS, /* how many; also: hidden */
 };
@@ -49,6 +51,20 @@ enum cli_opt {
         CLI_OPT_TIMEOUT,
         CLI_OPT_SETTLE,
         CLI_OPT_FOR,
+        CLI_OPT_FREE_MEMORY,
+        CLI_OPT_QUIET_FOR,
+        CLI_OPT_GPUS,
+        CLI_OPT_CLEAN,
+        CLI_OPT_CLAIM,
+        CLI_OPT_READY_URL,
+        CLI_OPT_READY_TCP,
+        CLI_OPT_READY_LOG,
+        CLI_OPT_READY_FD,
+        CLI_OPT_READY_TIMEOUT,
+        CLI_OPT_STALL_TIMEOUT,
+        CLI_OPT_ON_READY,
+        CLI_OPT_LOG,
+        CLI_OPT_RESTART,
         CLI_OPT_JSON,
         CLI_OPT_QUIET,
         CLI_OPT_COLOR,
@@ -99,6 +115,9 @@ struct cli_request {
         uint64_t timeout_ms; /* of wait: GPUFREE_UNKNOWN for ever */
         bool json, quiet;
         enum cli_color color;
+        struct gpufree_calm calm;           /* of check and wait */
+        struct gpufree_guard_options guard; /* of run */
+        char *const *run;                   /* what stands behind "--"; NULL: nothing */
 };
 
 /* -EINVAL: *ret_error is one line, what is wrong and what would be right. The request is done with either way. */
@@ -115,6 +134,9 @@ const char *cli_signal_name(int signal); /* "TERM"; "signal 40" has no name: NUL
 enum cli_command cli_command_find(const char *name);
 /* The candidate that is nearest to `word`, when it is near enough to be meant; else NULL. */
 const char *cli_nearest(const char *word, const char *const *candidates, size_t n);
+
+/* run_options.c */
+int cli_run_option(struct cli_request *request, const struct cli_option *option, const char *value, char **ret_error);
 
 /* help.c */
 void cli_help(struct gf_str *out);

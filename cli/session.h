@@ -19,7 +19,8 @@ struct cli_session {
         struct cli_term term;
         gpufree *context;
         gpufree_selection *selection;
-        int cancel_fd; /* readable once a signal asked us to stop */
+        int cancel_fd;     /* readable once a signal asked us to stop */
+        bool default_pipe; /* SIGPIPE was not ignored when the program began */
 };
 
 /* Context and selection as requested. Returns 0, or an exit code: the line about it has been written. */
@@ -49,3 +50,4 @@ int cli_list(struct cli_session *session);
 int cli_kill(struct cli_session *session);
 int cli_check(struct cli_session *session);
 int cli_wait(struct cli_session *session);
+int cli_run(struct cli_session *session);

@@ -326,6 +326,83 @@ int gpufree_report_gpu(const gpufree_report *report, size_t position, const gpuf
                        uint64_t *ret_used_before, uint64_t *ret_used_after, uint64_t *ret_elapsed_ms,
                        bool *ret_verified, const char **ret_sentence);
 
+/* ---- guard: a command that runs on GPUs of its own, and leaves them free however it ends ---- */
+
+typedef struct gpufree_guard gpufree_guard;
+
+/* Exit codes of a guard's own failures; everything else is the command's status (128 + n: ended by signal n). */
+enum gpufree_guard_code {
+        GPUFREE_GUARD_NOT_FREE = 121,  /* GPUs not free, or claimed by another guard: the command was not started */
+        GPUFREE_GUARD_NOT_READY = 122, /* not ready in time, or stalled */
+        GPUFREE_GUARD_NOT_BACK = 123,  /* it ended, the GPUs did not come back */
+        GPUFREE_GUARD_NO_EXEC = 126,
+        GPUFREE_GUARD_NO_FILE = 127,
+};
+
+struct gpufree_guard_options {
+        size_t size;                  /* sizeof(struct gpufree_guard_options) */
+        unsigned gpus;                /* how many of the selected GPUs, free ones; 0: all selected */
+        bool clean;                   /* first end what the same user left on them */
+        const char *claim_dir;        /* lock files there, besides the machine-wide claim; NULL */
+        const char *ready_url;        /* one of these at most; all NULL: nothing to wait for */
+        const char *ready_tcp;        /* "HOST:PORT" */
+        const char *ready_log;        /* POSIX extended regular expression, on a line of `log` */
+        bool ready_fd;                /* a byte on the descriptor that $GPUFREE_READY_FD names */
+        uint64_t ready_timeout_ms;    /* GPUFREE_UNKNOWN: none */
+        uint64_t stall_timeout_ms;    /* nothing moved for so long; GPUFREE_UNKNOWN: none */
+        const char *on_ready;         /* for /bin/sh -c; NULL */
+        const char *log;              /* standard output and error of the command are added to it; NULL */
+        unsigned restarts;            /* how often a failed command is started again */
+        bool default_pipe;            /* the command starts with SIGPIPE at its default */
+        struct gpufree_ladder ladder; /* for whatever remains of the command */
+};
+#define GPUFREE_GUARD_OPTIONS_INIT                                                                                     \
+        {                                                                                                              \
+                sizeof(struct gpufree_guard_options), 0, false, 0, 0, 0, 0, false, GPUFREE_UNKNOWN, GPUFREE_UNKNOWN,   \
+                        0, 0, 0, false, GPUFREE_LADDER_INIT                                                            \
+        }
+
+enum gpufree_guard_event_type {
+        GPUFREE_GUARD_SAID,     /* text: a sentence about what was done */
+        GPUFREE_GUARD_WARNED,   /* text: a sentence about what went wrong, and why */
+        GPUFREE_GUARD_PROGRESS, /* text: where it stands, to be replaced by the next; NULL: nothing to show any more */
+};
+typedef void (*gpufree_guard_handler)(void *userdata, enum gpufree_guard_event_type type, const char *text);
+
+/*
+ * Texts of the options are copied. The command later gets the signal mask that the caller has now. -EINVAL: the
+ * sentence says which option.
+ */
+int gpufree_guard_new(gpufree *context, const struct gpufree_guard_options *options, gpufree_guard **ret_guard);
+gpufree_guard *gpufree_guard_unref(gpufree_guard *guard); /* gives the GPUs up */
+void gpufree_guard_set_handler(gpufree_guard *guard, gpufree_guard_handler handler, void *userdata);
+/*
+ * A signalfd(2) of signals that the caller has blocked: what comes there is passed on to the command, once. SIGCHLD and
+ * SIGCONT are to be among them. Not owned. Without one, signals do to this process what they do.
+ */
+int gpufree_guard_set_signal_fd(gpufree_guard *guard, int fd);
+/*
+ * Chooses GPUs of the selection that are free and claims them: no other guard gets them until this one is gone, by
+ * whatever death. 0; -EBUSY: not free, the reasons were handed to the handler; errors of gpufree_look(). A selection
+ * names GPUs alone.
+ */
+int gpufree_guard_claim(gpufree_guard *guard, const gpufree_selection *selection);
+/*
+ * Starts the command, watches it, ends what remains of it, verifies the GPUs. *ret_code: what the guard should exit
+ * with. From the first call on, this process adopts the orphans of its descendants.
+ */
+int gpufree_guard_run(gpufree_guard *guard, char *const argv[], int *ret_code);
+
+/* What gpufree_wait_calm() waits for besides "free". */
+struct gpufree_calm {
+        size_t size;          /* sizeof(struct gpufree_calm) */
+        uint64_t free_memory; /* so much is free on each GPU, whoever holds the rest; GPUFREE_UNKNOWN: wait for free */
+        uint64_t quiet_ms;    /* and it stays so for this long, without a break */
+};
+/* As gpufree_wait(); timeout_ms 0 judges what is now, -EINVAL with a quiet time that cannot be over by then. */
+int gpufree_wait_calm(gpufree *context, const gpufree_selection *selection, const struct gpufree_calm *calm,
+                      uint64_t timeout_ms, uint64_t settle_ms, gpufree_report **ret_report);
+
 #ifdef __cplusplus
 }
 #endif

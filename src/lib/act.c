@@ -5,6 +5,7 @@
 #include "end/end.h"
 #include "lib/context.h"
 #include "pipeline.h"
+#include "verify/calm.h"
 #include "verify/verify.h"
 
 int gpufree_look(gpufree *context, const gpufree_selection *selection, gpufree_snapshot **ret_snapshot)
@@ -81,4 +82,21 @@ int gpufree_check(gpufree *context, gpufree_snapshot *snapshot, gpufree_report *
                 return explain_failure(context, r, "check");
         *ret_report = TAKE(report);
         return 0;
+}
+
+int gpufree_wait_calm(gpufree *context, const gpufree_selection *selection, const struct gpufree_calm *calm,
+                      uint64_t timeout_ms, uint64_t settle_ms, gpufree_report **ret_report)
+{
+        struct gf_sight sight = { .context = context, .selection = selection };
+        struct gf_eyes eyes = gf_eyes_of(&sight);
+        struct gpufree_calm whole = { sizeof(whole), GPUFREE_UNKNOWN, 0 };
+
+        if (calm) {
+                if (calm->size < sizeof(calm->size) || calm->size > sizeof(whole))
+                        return gf_fail(&context->env, -EINVAL, "what to wait for has a size of %zu bytes, not %zu",
+                                       calm->size, sizeof(whole));
+                memcpy(&whole, calm, calm->size);
+        }
+        return explain_failure(context, gf_wait_calm(&context->env, &eyes, &whole, timeout_ms, settle_ms, ret_report),
+                               "wait");
 }
