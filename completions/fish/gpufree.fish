@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # fish completion for gpufree
-set -l commands list kill check wait help
+set -l commands list kill check wait run help
 set -l none "not __fish_seen_subcommand_from $commands"
 set -l scan "not __fish_seen_subcommand_from help"
 set -l ending "__fish_seen_subcommand_from kill"
@@ -10,8 +10,9 @@ complete -c gpufree -n $none -a list -d 'who holds each GPU'
 complete -c gpufree -n $none -a kill -d 'end the selected holders, prove the memory came back'
 complete -c gpufree -n $none -a check -d 'exit status: free or not'
 complete -c gpufree -n $none -a wait -d 'wait until the selected GPUs are free'
+complete -c gpufree -n $none -a run -d 'run a command on free GPUs'
 complete -c gpufree -n $none -a help -d 'the overview, or the help of one command'
-complete -c gpufree -n '__fish_seen_subcommand_from help' -f -a 'list kill check wait help'
+complete -c gpufree -n '__fish_seen_subcommand_from help' -f -a 'list kill check wait run help'
 
 complete -c gpufree -l color -x -a 'auto always never' -d 'colours'
 complete -c gpufree -s h -l help -d 'help, also for one command'
@@ -46,3 +47,17 @@ complete -c gpufree -n $ending -l stop-owner -d 'stop the owner itself (not in t
 complete -c gpufree -n $waiting -l timeout -x -a '60s' -d 'for the whole'
 complete -c gpufree -n $waiting -l settle -x -a '5s' -d 'how long memory may take to come back'
 complete -c gpufree -n '__fish_seen_subcommand_from check' -l for -x -a run -d 'free for what'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l gpus -x -d 'so many of them, free ones'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l clean -d 'first end what this user left on them'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l claim -r -d 'claim in this directory too'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l ready-url -x -d 'ready once this answers'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l ready-tcp -x -d 'ready once this accepts'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l ready-log -x -d 'ready once a line of the log matches'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l ready-fd -d 'ready once a byte is written'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l ready-timeout -x -d 'not ready by then: end'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l stall-timeout -x -d 'at a standstill for so long: end'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l on-ready -x -d 'for /bin/sh -c, once it is ready'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l log -r -d 'add the output to this file'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l restart -x -a "no on-failure" -d 'when to start it again'
+complete -c gpufree -n '__fish_seen_subcommand_from check wait' -l free-memory -x -d 'so much is free on each GPU'
+complete -c gpufree -n '__fish_seen_subcommand_from wait' -l quiet-for -x -d 'and it stays so for this long'

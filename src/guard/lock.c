@@ -79,7 +79,7 @@ static int take_socket(struct gf_env *env, const char *name, pid_t *ret_pid)
                 *ret_pid = ask_owner(&addr, length);
                 return -EBUSY;
         }
-        if (listen(fd, 1) < 0) /* so that others can ask who we are */
+        if (listen(fd, SOMAXCONN) < 0) /* so that others can ask who we are */
                 return gf_fail(env, -errno, "claim %s: %s", name, strerror(errno));
         return TAKE_FD(fd);
 }

@@ -168,7 +168,11 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("kil", "did you mean \"gpufree kill\"");
         bad("frobnicate", "list, kill, check, wait");
         bad("explain", "not in this version");
-        bad("run", "not in this version");
+        bad("run", "needs a command");
+        bad("run python", "behind \"--\"");
+        bad("run --gpus 0 -- x", "no number of GPUs");
+        bad("run --restart never -- x", "on-failure:N");
+        bad("check --free-memory much", "no size");
         bad("park", "not in this version");
         bad("kill 1234", "--pid 1234");
         bad("1", "--gpu 1");

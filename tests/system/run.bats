@@ -1,0 +1,297 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The guard: claims, readiness, signals, the end, and its own death.
+
+load helpers
+
+setup() {
+        cli_setup
+        export BATS_TEST_TIMEOUT=120
+        SERVER="$SOURCE_DIR/tests/system/run_server.py"
+        LOG="$BATS_TEST_TMPDIR/log"
+        started=()
+}
+
+teardown() {
+        local pid
+        for pid in "${started[@]}"; do
+                kill -KILL "$pid" 2>/dev/null || :
+        done
+        cli_teardown
+}
+
+# guard ARGS…: gpufree run on the node, no longer than 60 s.
+guard() {
+        # shellcheck disable=SC2086
+        timeout -k 5 60 "$GPUFREE" run ${GPUFREE_OPTS-} --scope namespace "$@" 3>&-
+}
+
+# guard_in_background ARGS…: its PID is $pid (no timeout(1) in between).
+guard_in_background() {
+        # shellcheck disable=SC2086
+        "$GPUFREE" run ${GPUFREE_OPTS-} --scope namespace "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+        pid=$!
+        started+=("$pid")
+}
+
+need_python() {
+        command -v python3 >/dev/null || skip "no python3"
+}
+
+loaded() {
+        grep -qs loaded "$LOG"
+}
+
+# Everything that has this node's devices open, but for its keeper and drivers' libraries.
+holders() {
+        gpufree list -q
+}
+
+none_hold() {
+        [ -z "$(holders)" ]
+}
+
+free() {
+        gpufree check >/dev/null 2>&1
+}
+
+@test "run: the command's status is the guard's" {
+        sim_up --gpus 2
+        for code in 0 1 7 255; do
+                run guard -q -- sh -c "exit $code"
+                [ "$status" -eq "$code" ]
+                [ -z "$output" ]
+        done
+        run guard -q -- sh -c 'kill -SEGV $$'
+        [ "$status" -eq 139 ]
+        run guard -q -- sh -c 'kill -TERM $$'
+        [ "$status" -eq 143 ]
+}
+
+@test "run: 126 and 127 as in a shell, and says why" {
+        sim_up --gpus 1
+        run guard -- /nonexistent/program
+        [ "$status" -eq 127 ]
+        [[ "$output" == *"/nonexistent/program: No such file or directory"* ]]
+        run guard -- /etc/passwd
+        [ "$status" -eq 126 ]
+}
+
+@test "run: sets CUDA_VISIBLE_DEVICES by UUID, and stays within it" {
+        sim_up --gpus 4
+        run guard -q --gpus 2 -- sh -c 'echo $CUDA_VISIBLE_DEVICES'
+        [ "$status" -eq 0 ]
+        [[ "$output" =~ ^GPU-[0-9a-f-]{36},GPU-[0-9a-f-]{36}$ ]]
+        CUDA_VISIBLE_DEVICES=3 run guard -- true
+        [[ "$output" == *"claimed GPU 3, free"* ]]
+        CUDA_VISIBLE_DEVICES=3 run guard --gpus 2 -- true
+        [ "$status" -eq 121 ]
+}
+
+@test "run: what is held is refused with who holds it, and passed over in a choice" {
+        sim_up --gpus 2
+        add plain --gpu 0
+        run guard --gpu 0 -- touch "$BATS_TEST_TMPDIR/started"
+        [ "$status" -eq 121 ]
+        [[ "$output" == *"GPU 0 is not free"*"$pid"* ]]
+        [ ! -e "$BATS_TEST_TMPDIR/started" ]
+        run guard --gpus 1 -- true
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"claimed GPU 1, free"* ]]
+        run guard --gpus 2 -- true
+        [ "$status" -eq 121 ]
+        alive "$pid"
+}
+
+@test "run: --clean ends what this user left, and nothing of another user" {
+        sim_up --gpus 2
+        add plain --gpu 0
+        run guard --gpu 0 --clean --grace 2s -- true
+        [ "$status" -eq 0 ]
+        sim_wait_gone "$pid"
+        [ "$(id -u)" -eq 0 ] || skip "another user's holder needs root"
+        add plain --gpu 1 --user 65534
+        run guard --gpu 1 --clean -- true
+        [ "$status" -eq 121 ]
+        [[ "$output" == *"GPU 1 is not free"*"$pid"* ]]
+        alive "$pid"
+}
+
+@test "run: a GPU of another guard is refused, also with --clean" {
+        need_python
+        sim_up --gpus 1
+        guard_in_background --log "$LOG" -- python3 "$SERVER" stall
+        first=$pid
+        sim_wait_for loaded
+        run guard --gpu 0 --clean -- true
+        [ "$status" -eq 121 ]
+        [[ "$output" == *"claimed by another guard, process $first"* ]]
+        kill -TERM "$first"
+        wait "$first" || status=$?
+        [ "$status" -eq 143 ]
+        free
+}
+
+@test "run: workers that took sessions of their own end with the command" {
+        need_python
+        sim_up --gpus 2
+        run guard --log "$LOG" --grace 5s -- python3 "$SERVER" leave 3
+        [ "$status" -eq 3 ]
+        [[ "$output" == *"GPU 0-1 verified free"* ]]
+        none_hold
+}
+
+@test "run: a server that never becomes ready is noticed, explained, ended; the next start succeeds" {
+        need_python
+        sim_up --gpus 4
+        port=$((20000 + RANDOM % 20000))
+        run guard --ready-url "http://127.0.0.1:$port/health" --ready-timeout 6s --grace 3s --log "$LOG" -- python3 "$SERVER" stall
+        echo "$output"
+        [ "$status" -eq 122 ]
+        [[ "$output" == *"not ready after 6.0 s, and nothing has moved for"*"it hangs"* ]]
+        [[ "$output" == *"80.0 GiB used, unchanged"* ]]
+        [[ "$output" == *"processes wait in"* ]]
+        [[ "$output" == *"ended 9 processes"* ]]
+        [[ "$output" == *"GPU 0-3 verified free"* ]]
+        none_hold
+        run guard --ready-url "http://127.0.0.1:$port/health" --ready-timeout 30s --grace 3s --log "$LOG" \
+                --on-ready 'kill -TERM $(cat "$GPUFREE_SIM_DIR/launcher")' -- \
+                sh -c 'echo $$ >"$GPUFREE_SIM_DIR/launcher"; exec python3 "$0" serve "$1"' "$SERVER" "$port"
+        echo "$output"
+        [[ "$output" == *"ready after"*"GPU 0-3 verified free"* ]]
+        [ "$status" -eq 143 ]
+        rm -f "$GPUFREE_SIM_DIR/launcher"
+}
+
+@test "run: the same server bare, its launcher killed by name: gpufree kill cleans it" {
+        need_python
+        sim_up --gpus 2
+        uuids="$(guard -q -- sh -c 'echo $CUDA_VISIBLE_DEVICES')"
+        CUDA_VISIBLE_DEVICES=$uuids python3 "$SERVER" stall >"$LOG" 2>&1 3>&- &
+        launcher=$!
+        started+=("$launcher")
+        sim_wait_for loaded
+        kill -KILL "$launcher"
+        ! free
+        run gpufree kill --gpu all -y --grace 3s
+        [ "$status" -eq 0 ]
+        free
+}
+
+@test "run: SIGKILL of the guard leaves nothing behind" {
+        need_python
+        sim_up --gpus 2
+        guard_in_background --log "$LOG" -- python3 "$SERVER" stall
+        sim_wait_for loaded
+        [ "$(holders | wc -l)" -eq 4 ]
+        kill -KILL "$pid"
+        sim_wait_for none_hold
+        sim_wait_for free
+        run guard -- true
+        [ "$status" -eq 0 ]
+}
+
+@test "run: SIGKILL of the keeper is noticed, and leaves nothing behind" {
+        need_python
+        sim_up --gpus 1
+        guard_in_background --log "$LOG" --grace 2s -- python3 "$SERVER" stall
+        sim_wait_for loaded
+        keeper="$(cat /proc/"$pid"/task/*/children | tr ' ' '\n' | while read -r p; do [ -n "$p" ] && [ "$(cat "/proc/$p/comm")" = gpu-keeper ] && echo "$p"; done)"
+        [ -n "$keeper" ]
+        kill -KILL "$keeper"
+        status=0
+        wait "$pid" || status=$?
+        [ "$status" -eq 137 ]
+        grep -q 'was ended from outside' "$BATS_TEST_TMPDIR/err"
+        none_hold
+}
+
+@test "run: a signal to the guard reaches the command once, one to the group is not doubled" {
+        command -v python3 >/dev/null || skip "no python3"
+        sim_up --gpus 1
+        cat >"$BATS_TEST_TMPDIR/count.py" <<'PY'
+import signal, sys, time
+got = []
+signal.signal(signal.SIGUSR1, lambda *_: got.append(1))
+signal.signal(signal.SIGTERM, lambda *_: (print(len(got), flush=True), sys.exit(0)))
+print("loaded", flush=True)
+while True:
+    time.sleep(0.05)
+PY
+        set -m
+        guard_in_background --log "$LOG" -- python3 "$BATS_TEST_TMPDIR/count.py"
+        set +m
+        sim_wait_for loaded
+        kill -USR1 "$pid"
+        sleep 0.5
+        kill -USR1 -- "-$pid"
+        sleep 0.5
+        kill -TERM "$pid"
+        wait "$pid"
+        [ "$(tail -n 1 "$LOG")" = 2 ]
+}
+
+@test "run: --ready-fd, --ready-log, --ready-tcp" {
+        need_python
+        sim_up --gpus 1
+        run guard --ready-fd --ready-timeout 20s -- sh -c 'eval "echo >&$GPUFREE_READY_FD"; sleep 1'
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"ready after"* ]]
+        run guard --ready-log '^up [0-9]+$' --log "$LOG" --ready-timeout 20s -- sh -c 'echo up 42; sleep 1'
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"ready after"* ]]
+        run guard --ready-tcp 127.0.0.1:1 --ready-timeout 1s --grace 1s -- sleep 100
+        [ "$status" -eq 122 ]
+        run guard --ready-log x -- true
+        [ "$status" -eq 2 ]
+}
+
+@test "run: --restart starts a failed command again, not one that was asked to end" {
+        sim_up --gpus 1
+        run guard --restart on-failure:1 -- sh -c "echo >>'$BATS_TEST_TMPDIR/lives'; exit 3"
+        [ "$status" -eq 3 ]
+        [ "$(wc -l <"$BATS_TEST_TMPDIR/lives")" -eq 2 ]
+}
+
+@test "run: 123 when the memory does not come back" {
+        need_python
+        sim_up --gpus 1
+        GPUFREE_SIM_FAULT=never run guard --log "$LOG" --settle 1s --grace 1s -- python3 "$SERVER" exit 0
+        echo "$output"
+        [ "$status" -eq 123 ]
+        [[ "$output" == *"GPU 0 did not come back"* ]]
+}
+
+@test "run: an interactive shell, job control and the terminal as without a guard" {
+        need_python
+        sim_up --gpus 1
+        # shellcheck disable=SC2086
+        run timeout -k 5 100 python3 "$SOURCE_DIR/tests/system/run_pty.py" "$GPUFREE" run ${GPUFREE_OPTS-} --scope namespace -q
+        echo "$output"
+        [ "$status" -eq 0 ]
+}
+
+@test "run: 100 pairs of guards started together never share a GPU, and leave nothing" {
+        sim_up --gpus 2
+        run "$SOURCE_DIR/tests/system/run_pairs.sh" 100 "$GPUFREE" "$BATS_TEST_TMPDIR"
+        echo "$output"
+        [ "$status" -eq 0 ]
+        none_hold
+}
+
+@test "wait, check: --free-memory and --quiet-for" {
+        sim_up --gpus 1
+        add plain --gpu 0 --memory 100GiB
+        run gpufree check --free-memory 20GiB
+        [ "$status" -eq 0 ]
+        run gpufree check --free-memory 60GiB
+        [ "$status" -eq 1 ]
+        run gpufree wait --free-memory 60GiB --timeout 1s
+        [ "$status" -eq 6 ]
+        run gpufree wait --quiet-for 1s --timeout 1s
+        [ "$status" -eq 6 ]
+        (sleep 1; kill -KILL "$pid") 3>&- &
+        run gpufree wait --free-memory 60GiB --quiet-for 1s --timeout 30s
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"Quiet for 1.0 s"* ]]
+}
