@@ -102,6 +102,17 @@ static void restore_signals(const struct keeper *k)
         (void)sigprocmask(SIG_SETMASK, &k->guard->mask, NULL);
 }
 
+/* The lowest number that the command will not have otherwise: shells can name one digit only. */
+static int low_descriptor(int tell)
+{
+        for (int fd = 3;; fd++) {
+                int flags = fcntl(fd, F_GETFD);
+
+                if (fd != tell && (flags < 0 || (flags & FD_CLOEXEC)))
+                        return fd;
+        }
+}
+
 /* Ends with execve(), or tells why not. */
 __attribute__((noreturn)) static void become_command(const struct keeper *k, int tell, char *const argv[])
 {
@@ -111,11 +122,14 @@ __attribute__((noreturn)) static void become_command(const struct keeper *k, int
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != k->self) /* it died before that was set */
                 _exit(GPUFREE_GUARD_NO_EXEC);
-        if (k->order->ready_fd >= 0)
-                ready = fcntl(k->order->ready_fd, F_DUPFD, 3);
         if (k->order->output >= 0 &&
             (dup2(k->order->output, STDOUT_FILENO) < 0 || dup2(k->order->output, STDERR_FILENO) < 0))
                 goto failed;
+        if (k->order->ready_fd >= 0) {
+                ready = low_descriptor(tell);
+                if (dup2(k->order->ready_fd, ready) < 0 || fcntl(ready, F_SETFD, 0) < 0)
+                        goto failed;
+        }
         if (put_environment(k, ready) < 0) {
                 errno = ENOMEM;
                 goto failed;
