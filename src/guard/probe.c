@@ -30,7 +30,7 @@ int gf_probe_split(const char *place, char **ret_host, char **ret_port)
                 return -EINVAL;
         if (place[0] == '[' && colon[-1] == ']' && colon - place > 2)
                 host = strndup(place + 1, (size_t)(colon - place - 2));
-        else if (!memchr(place, ':', (size_t)(colon - place)))
+        else if (place[0] != '[' && !memchr(place, ':', (size_t)(colon - place)))
                 host = strndup(place, (size_t)(colon - place));
         else
                 return -EINVAL;

@@ -56,6 +56,7 @@ type_line("exit 5")
 expect("outer> ")
 type_line("echo status-$?")
 expect("status-5")
+expect("outer> ")
 # A plain program: Ctrl-Z, fg, Ctrl-C.
 type_line(guard + " -- sh -c 'echo u''p; exec cat'")
 expect("up\r\n")
@@ -70,6 +71,7 @@ os.write(fd, b"\x03")
 expect("outer> ")
 type_line("echo status-$?")
 expect("status-130")
+expect("outer> ")
 # The terminal comes back sane from a program that is killed in raw mode.
 before = termios.tcgetattr(fd)[3]
 type_line(guard + " -- python3 -c 'import os, tty; tty.setraw(0); os.kill(os.getpid(), 9)'")
