@@ -73,7 +73,8 @@ int main(int argc, char *argv[])
         int r, code;
 
         cli_term_guard();
-        session.default_pipe = signal(SIGPIPE, SIG_IGN) == SIG_DFL; /* a reader that goes away is a failed write, not a death half-way */
+        session.default_pipe = signal(SIGPIPE, SIG_IGN) ==
+                               SIG_DFL; /* a reader that goes away is a failed write, not a death half-way */
         r = cli_request_parse(&request, argc, argv, &error);
         if (r < 0) {
                 cli_term_init(&session.term, CLI_COLOR_AUTO);
