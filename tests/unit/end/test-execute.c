@@ -321,13 +321,28 @@ static void leaves_a_supervisor_time_to_restart_before_the_last_look(void **stat
         struct play *play = *state;
         _cleanup_report_ struct gpufree_report *report = NULL;
 
-        play_start(play, "train", GIB, part_plain);
+        play_start(play, "serve", GIB, part_plain)->owner_kind = "unit";
         play->on_event = note_gone;
         play->on_look = note_look;
         report = play_kill(play);
         assert_int_equal(report->outcome, GPUFREE_OK);
         assert_int_equal(play->looks, 2);
         assert_true(looked_at - gone_at >= 149);
+}
+
+/* Somebody else's on the GPU, and not everybody could be looked at: they may be among those that were asked about. */
+static void with_a_gap_others_do_not_excuse_what_is_held(void **state)
+{
+        struct play *play = *state;
+        struct slot *other = play_start(play, "other", 8 * GIB, part_plain);
+        _cleanup_report_ struct gpufree_report *report = NULL;
+
+        other->unselected = true;
+        play->gap = true;
+        play->listed = 1;
+        report = play_kill(play);
+        assert_int_equal(report->outcome, GPUFREE_INCOMPLETE);
+        assert_false(report->gpus.v[0].verified);
 }
 
 static void start_stranger(struct play *play, size_t look)
@@ -925,6 +940,7 @@ int main(void)
                 play_test(a_look_that_fails_verifies_nothing),
                 play_test(the_protected_are_left),
                 play_test(what_others_keep_is_no_residue),
+                play_test(with_a_gap_others_do_not_excuse_what_is_held),
                 play_test(with_nothing_to_end_the_memory_is_still_verified),
                 play_test(a_gpu_that_is_lost_is_not_free),
                 play_test(who_takes_it_again_and_again_is_named),
