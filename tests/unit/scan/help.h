@@ -57,6 +57,8 @@ struct kid {
  */
 int kid_start(struct kid *ret_kid, int (*hold)(void *arg), void *arg);
 void kid_end(struct kid *kid);
+/* Test teardown: ends what a failed test has left. */
+int kids_end(void **state);
 /* In a kid whose `hold` never returns: says `word` in its place. */
 void kid_say(int word);
 void kid_sleep(void) __attribute__((noreturn));
