@@ -38,7 +38,7 @@ teardown() {
                 run gpufree list --scan $method
                 [ "$status" -ne 2 ] || { echo "# --scan $method: $output" >&3; continue; }
                 for shape in plain map own-table zombie-leader io_uring unlinked own-node pidns stopped ctl-only scm; do
-                        add "$shape" --gpu 0 2>/dev/null || { echo "# $shape cannot be made here" >&3; continue; }
+                        add "$shape" --gpu 0 --memory 1GiB 2>/dev/null || { echo "# $shape cannot be made here" >&3; continue; }
                         run gpufree list -q --scan $method
                         echo "$method, $shape: $added / $output"
                         if [ $shape = scm ] && [ $method = proc ]; then
