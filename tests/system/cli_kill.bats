@@ -204,3 +204,18 @@ teardown() {
         [ "$out" = "" ]
         [[ "$err" == *"no GPU"* ]]
 }
+
+@test "kill: without the driver's word nobody is ended by GPU, exit 3; named by PID they are" {
+        sim_up --gpus 2
+        add plain --gpu 0
+        mkdir -p "$BATS_TEST_TMPDIR/lib"
+        echo "no library" >"$BATS_TEST_TMPDIR/lib/libnvidia-ml.so.1"
+        export LD_LIBRARY_PATH="$BATS_TEST_TMPDIR/lib"
+        run gpufree kill -y --grace 1s
+        [ "$status" -eq 3 ]
+        [[ "$output" == *"gpufree kill --pid $pid"* ]]
+        alive "$pid"
+        run gpufree kill -y --grace 1s --pid "$pid"
+        [ "$status" -eq 3 ] # ended, and no memory figure to verify it by
+        ! alive "$pid"
+}
