@@ -105,6 +105,11 @@ teardown() {
                 add "$shape" --gpu 0 2>/dev/null || { echo "# $shape cannot be made here" >&3; continue; }
                 run gpufree kill -y --gpu 0
                 echo "$shape: $output"
+                # Without BPF what waits in a socket cannot be seen: then nothing is called free.
+                if [ "$shape" = scm ] && [ "$status" -eq 3 ] && [[ "$output" == *"--scan bpf sees them"* ]]; then
+                        kill -KILL "$pid"
+                        continue
+                fi
                 [ "$status" -eq 0 ]
                 sim_wait_gone "$pid"
         done

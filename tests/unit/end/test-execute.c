@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "../skip.h"
 #include "play.h"
 
 #include <errno.h>
@@ -775,7 +776,7 @@ static void without_permission_it_says_whose_process_it_is(void **state)
         pid_t pid;
 
         if (geteuid() != 0)
-                skip();
+                skip_because("this machine does not let it be done");
         target = play_start(play, "train", GIB, part_plain);
         pid = fork();
         assert_true(pid >= 0);
@@ -784,7 +785,7 @@ static void without_permission_it_says_whose_process_it_is(void **state)
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFEXITED(status));
         if (WEXITSTATUS(status) == 77)
-                skip();
+                skip_because("this machine does not let it be done");
         assert_int_equal(WEXITSTATUS(status), 0);
         assert_true(is_alive(target));
 }
@@ -811,7 +812,7 @@ static void who_survives_sigkill_is_described(void **state)
         bool frozen;
 
         if (!dir || mkdir(dir, 0700) < 0)
-                skip();
+                skip_because("there is no freezer here");
         target = play_start(play, "stuck", GIB, part_plain);
         pid = gf_asprintf("%d", target->pid);
         frozen = write_text(dir, "cgroup.procs", pid ? pid : "") && write_text(dir, "freezer.state", "FROZEN");
@@ -826,10 +827,8 @@ static void who_survives_sigkill_is_described(void **state)
         else
                 (void)write_text(FREEZER, "cgroup.procs", pid ? pid : "");
         (void)rmdir(dir);
-        if (!report) {
-                skip();
-                return;
-        }
+        if (!report)
+                skip_because("there is no freezer here");
         entry = fate_of(report, target);
         assert_non_null(entry);
         assert_int_equal(entry->fate, GPUFREE_FATE_SURVIVED);
@@ -886,7 +885,7 @@ static void without_pidfds_nobody_is_signalled(void **state)
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFEXITED(status));
         if (WEXITSTATUS(status) == 77)
-                skip();
+                skip_because("this machine does not let it be done");
         assert_int_equal(WEXITSTATUS(status), 0);
         assert_true(is_alive(target));
 }
