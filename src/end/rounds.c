@@ -12,9 +12,6 @@
 /* From this climb on, what is left are forks of forks: no more asking. */
 #define HURRY_FROM 3
 
-/* The last quiet look comes no sooner than this after an end: systemd starts a service again after 100 ms. */
-#define RESTART_MS 150
-
 static struct gf_target *target_of(const struct gf_run *run, const struct gf_fate_entry *entry)
 {
         for (size_t i = 0; i < run->targets.n; i++)
@@ -137,37 +134,6 @@ static bool is_hopping(const struct gf_run *run, size_t from)
         return false;
 }
 
-/* Does somebody look after it who starts such things again: a unit, a supervisor, a container's or a pod's keeper? */
-static bool has_keeper(const struct gpufree_holder *holder)
-{
-        static const char *const keepers[] = { "unit", "user-unit", "service", "container", "pod" };
-
-        for (size_t i = 0; i < holder->owners.n; i++)
-                for (size_t k = 0; k < ELEMENTSOF(keepers); k++)
-                        if (gf_streq(holder->owners.v[i].kind, keepers[k]))
-                                return true;
-        return false;
-}
-
-static bool may_come_back(const struct gf_run *run)
-{
-        for (size_t i = 0; i < run->targets.n; i++)
-                if (run->targets.v[i].generation > 0 || has_keeper(gf_run_fate(run, &run->targets.v[i])->holder))
-                        return true;
-        return false;
-}
-
-/* Between two quiet looks: time for a supervisor to start again what was ended, where there is one. */
-static void leave_time(struct gf_run *run)
-{
-        uint64_t since = gf_now_ms() - run->last_end_ms, next;
-
-        if (run->last_end_ms == 0 || since >= RESTART_MS || !may_come_back(run))
-                return;
-        next = gf_deadline_in(RESTART_MS - since);
-        (void)gf_pidfds_wait(NULL, 0, next < run->deadline ? next : run->deadline, run->env->cancel_fd);
-}
-
 int gf_rounds(struct gf_run *run)
 {
         for (unsigned quiet = 0; quiet < 2;) {
@@ -183,7 +149,7 @@ int gf_rounds(struct gf_run *run)
                         return r;
                 if (r == 0) {
                         if (++quiet < 2)
-                                leave_time(run);
+                                gf_restarts_wait(run);
                         continue;
                 }
                 quiet = 0;

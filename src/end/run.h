@@ -85,6 +85,10 @@ int gf_rounds_look(struct gf_run *run);
  */
 int gf_chase(struct gf_run *run);
 
+/* ---- restarts.c ---- */
+/* Between two quiet looks: time for whoever may start again what was ended to do so, where there is such. */
+void gf_restarts_wait(struct gf_run *run);
+
 /* ---- respawn.c ---- */
 /* How many ended processes this one follows as a restart: 0, it is none. */
 unsigned gf_respawn_generation(const struct gf_run *run, const struct gpufree_holder *holder);
