@@ -193,6 +193,7 @@ static int take(struct cli_request *request, const struct cli_option *option, co
                         return wrong(ret_error, "--signal: \"%s\" is no signal (like TERM, INT, 15)", value);
                 return 0;
         case CLI_OPT_GRACE:
+                request->grace_set = true;
                 return take_duration(option->name, value, &request->ladder.grace_ms, ret_error);
         case CLI_OPT_FORCE:
                 request->ladder.force = true;
@@ -317,6 +318,10 @@ static int no_such_combination(const struct cli_request *request, char **ret_err
                 return wrong(ret_error, "--json and --quiet exclude each other");
         if (request->ladder.force && request->signal_set)
                 return wrong(ret_error, "--force and --signal exclude each other: --force sends SIGKILL at once");
+        if (request->command == CLI_KILL && !request->ladder.force && request->grace_set && request->timeout_set &&
+            request->ladder.grace_ms >= request->timeout_ms)
+                return wrong(ret_error, "--timeout: shorter than --grace, SIGKILL would never be sent (give a shorter "
+                                        "--grace, or --force)");
         return 0;
 }
 
@@ -329,9 +334,14 @@ static void settle_timeout(struct cli_request *request)
                 return;
         if (request->timeout_set)
                 request->ladder.timeout_ms = request->timeout_ms;
-        else if (__builtin_add_overflow(request->ladder.grace_ms, after_kill_ms, &request->ladder.timeout_ms))
+        /* A short time for the whole leaves time for SIGKILL: half of it is grace. */
+        if (request->timeout_set && !request->grace_set && request->ladder.grace_ms >= request->timeout_ms)
+                request->ladder.grace_ms = request->timeout_ms / 2;
+        if (request->timeout_set)
+                return;
+        if (__builtin_add_overflow(request->ladder.grace_ms, after_kill_ms, &request->ladder.timeout_ms))
                 request->ladder.timeout_ms = GPUFREE_UNKNOWN - 1;
-        if (!request->timeout_set && request->ladder.timeout_ms < 60000)
+        if (request->ladder.timeout_ms < 60000)
                 request->ladder.timeout_ms = 60000;
 }
 

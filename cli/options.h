@@ -95,7 +95,7 @@ struct cli_request {
         enum gpufree_scope scope;
         bool dry_run, yes;
         struct gpufree_ladder ladder;
-        bool signal_set, timeout_set;
+        bool signal_set, grace_set, timeout_set;
         uint64_t timeout_ms; /* of wait: GPUFREE_UNKNOWN for ever */
         bool json, quiet;
         enum cli_color color;

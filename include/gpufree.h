@@ -24,6 +24,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 #define GPUFREE_UNKNOWN UINT64_MAX
 
@@ -331,6 +334,9 @@ int gpufree_report_gpu(const gpufree_report *report, size_t position, const gpuf
                        uint64_t *ret_used_before, uint64_t *ret_used_after, uint64_t *ret_elapsed_ms,
                        bool *ret_verified, const char **ret_sentence);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif
