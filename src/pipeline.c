@@ -39,6 +39,20 @@ static int start_driver(struct gpufree *context)
         return gf_nvml_start(&context->env, &context->nvml);
 }
 
+/* Without a device and without a GPU there is nothing to be held: no process needs to be looked at. */
+static bool worth_a_scan(const struct gf_env *env, const struct gf_inventory *inventory)
+{
+        return inventory->devices.n > 0 || inventory->gpus.n > 0 || env->paths.n > 0 ||
+               env->scan_method != GPUFREE_SCAN_AUTO;
+}
+
+static int no_scan(struct gpufree_snapshot *snapshot)
+{
+        snapshot->scan.method = GPUFREE_SCAN_AUTO;
+        snapshot->scan.method_reason = gf_asprintf("there is no GPU and no device of one: nothing to look for");
+        return snapshot->scan.method_reason ? 0 : -ENOMEM;
+}
+
 /* 2. and 3. Devices, and who holds them. */
 static int scan_devices(struct gpufree *context, struct gpufree_snapshot *snapshot)
 {
@@ -46,6 +60,8 @@ static int scan_devices(struct gpufree *context, struct gpufree_snapshot *snapsh
         struct gf_ident child = gf_nvml_child(context->nvml);
         int r;
 
+        if (!worth_a_scan(&context->env, &snapshot->inventory))
+                return no_scan(snapshot);
         r = gf_wanted_make(&snapshot->inventory, context->env.paths.n > 0, &wanted);
         if (r < 0)
                 return r;
@@ -269,23 +285,34 @@ static bool has_new_device(const struct gf_inventory *before, const struct gf_in
         return false;
 }
 
-/* The inventory again, now with what the driver said. */
+/*
+ * The inventory again, now with what the driver said. When that brings a device that nobody looked for, it is looked
+ * for now, and the driver is asked once more: its word must be younger than the scan.
+ */
 static int place_devices(struct gpufree *context, struct gpufree_snapshot *snapshot)
 {
-        struct gf_inventory placed = { 0 };
-        bool again;
-        int r;
+        for (int round = 0;; round++) {
+                struct gf_inventory placed = { 0 };
+                bool again;
+                int r;
 
-        r = gf_inventory_read(&context->env, &snapshot->driver, NULL, &placed);
-        if (r < 0)
-                return r;
-        again = has_new_device(&snapshot->inventory, &placed);
-        gf_inventory_done(&snapshot->inventory);
-        snapshot->inventory = placed;
-        if (!again)
-                return 0;
-        gf_scan_done(&snapshot->scan);
-        return scan_devices(context, snapshot);
+                r = gf_inventory_read(&context->env, &snapshot->driver, NULL, &placed);
+                if (r < 0)
+                        return r;
+                again = has_new_device(&snapshot->inventory, &placed) ||
+                        worth_a_scan(&context->env, &placed) != worth_a_scan(&context->env, &snapshot->inventory);
+                gf_inventory_done(&snapshot->inventory);
+                snapshot->inventory = placed;
+                if (!again || round > 0)
+                        return 0;
+                gf_scan_done(&snapshot->scan);
+                snapshot->scan = (struct gf_scan){ 0 };
+                r = scan_devices(context, snapshot);
+                if (r >= 0)
+                        r = ask_driver(context, snapshot);
+                if (r < 0)
+                        return r;
+        }
 }
 
 /* 5. What /proc and the runtimes say about each holder. One that has ended since is dropped. */

@@ -191,7 +191,7 @@ void kid_sleep(void)
 int kid_hear(const struct kid *kid)
 {
         struct pollfd p = { .fd = kid->words, .events = POLLIN };
-        unsigned char byte;
+        unsigned char byte = 0;
         int r;
 
         do
