@@ -94,6 +94,14 @@ static bool pid_runs(const struct gf_env *env, pid_t pid)
         return path && access(path, F_OK) == 0;
 }
 
+static bool is_opaque(const struct gf_scan *scan, pid_t pid)
+{
+        for (size_t i = 0; i < scan->opaque.n; i++)
+                if (scan->opaque.v[i] == pid)
+                        return true;
+        return false;
+}
+
 /* Takes over what a second, smaller scan found. */
 static int add_hits(struct gf_scan *scan, struct gf_scan *more)
 {
@@ -111,6 +119,14 @@ static int add_hits(struct gf_scan *scan, struct gf_scan *more)
                         return -ENOMEM;
                 *refused = more->refused.v[i];
         }
+        for (size_t i = 0; i < more->opaque.n; i++) {
+                pid_t *pid = gf_vec_add(&scan->opaque);
+
+                if (!pid)
+                        return -ENOMEM;
+                *pid = more->opaque.v[i];
+        }
+        scan->opaque_queues += more->opaque_queues;
         return 0;
 }
 
@@ -128,7 +144,9 @@ static int scan_latecomers(struct gpufree *context, struct gpufree_snapshot *sna
                 return r;
         wanted.wanted.only = pids->v;
         wanted.wanted.n_only = pids->n;
-        r = gf_scan_proc(&context->env, &wanted.wanted, &more);
+        /* Only BPF sees into queues: what it looked into before is not to be called unseen now. */
+        r = snapshot->scan.method == GPUFREE_SCAN_BPF ? gf_scan_run(&context->env, &wanted.wanted, &more)
+                                                      : gf_scan_proc(&context->env, &wanted.wanted, &more);
         if (r < 0)
                 return r;
         r = add_hits(&snapshot->scan, &more);
@@ -225,7 +243,8 @@ static int sort_listed(struct gpufree *context, struct gpufree_snapshot *snapsho
                         pid_t pid = snapshot->driver.gpus.v[i].processes.v[k].pid;
                         int r;
 
-                        if (has_hit(&snapshot->scan, pid) || is_refused(&snapshot->scan, pid))
+                        if (has_hit(&snapshot->scan, pid) || is_refused(&snapshot->scan, pid) ||
+                            is_opaque(&snapshot->scan, pid))
                                 continue;
                         r = judge_listed(&context->env, pid);
                         if (r == LISTED_ENDED) {
@@ -450,6 +469,9 @@ static int eye_still_holds(void *userdata, const struct gpufree_holder *holder)
                         return 1;
         if (scan.refused.n > 0)
                 return -scan.refused.v[0].error;
+        /* A queue that BPF saw into before and that nobody can see into now: it was not seen to let go. */
+        if (scan.opaque.n > 0 && needs_deep_look(holder))
+                return 1;
         return pid_runs(env, holder->id.pid) ? 0 : -ESRCH;
 }
 
