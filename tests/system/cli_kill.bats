@@ -99,15 +99,14 @@ teardown() {
         [ "$(sim_used 0)" -eq 0 ]
 }
 
-# Each shape is a holder of its own; `why` says how the list must say that it holds.
+# every_shape_is_ended SCAN: each shape alone is listed with the way it holds, ended, and its memory is back.
 every_shape_is_ended() {
         local scan="$1" shape how
-        shift
         sim_up --gpus 1
-        for shape in map own-table zombie-leader io_uring unlinked own-node pidns ctl-only "$@"; do
+        for shape in map own-table zombie-leader io_uring unlinked own-node pidns ctl-only; do
                 add "$shape" --gpu 0 2>/dev/null || { echo "# $shape cannot be made here" >&3; continue; }
                 run gpufree list --scan "$scan" --json
-                how="$(json '[v for h in d["holders"] if h["pid"] == '"$pid"' for u in h["devices"] for v in u["via"]]')"
+                how="$(json '["holders"] and [v for h in d["holders"] if h["pid"] == '"$pid"' for u in h["devices"] for v in u["via"]]')"
                 echo "$shape: held by $how"
                 case "$shape" in
                 map) [[ "$how" == *'"map"'* ]] ;;

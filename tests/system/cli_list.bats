@@ -36,7 +36,13 @@ teardown() {
         sim_up --gpus 1
         for shape in plain map own-table zombie-leader scm io_uring unlinked own-node pidns stopped ctl-only; do
                 add "$shape" --gpu 0 2>/dev/null || { echo "# $shape cannot be made here" >&3; continue; }
-                run gpufree list -q --scan proc
+                scan=proc
+                if [ "$shape" = scm ]; then # only BPF sees into a socket
+                        run gpufree list -q --scan bpf
+                        [[ "$output" != *"does not work here"* ]] || continue
+                        scan=bpf
+                fi
+                run gpufree list -q --scan "$scan"
                 echo "$shape: $added / $output"
                 [ "$(grep -cx "$pid" <<<"$output")" -eq 1 ]
                 "$SIM" status "$NODE" >/dev/null
