@@ -174,6 +174,10 @@ int cli_kill(struct cli_session *session)
         r = show_plan(&kill);
         if (r != 0)
                 return r;
+        if (gpufree_plan_refusal(plan)) {
+                cli_term_error(&session->term, "%s", gpufree_plan_refusal(plan));
+                return finish_without(&kill, GPUFREE_INCOMPLETE, "driver-silent");
+        }
         if (session->request->dry_run)
                 return dry_run(&kill);
         r = confirm(&kill);

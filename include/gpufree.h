@@ -290,6 +290,11 @@ const gpufree_holder *gpufree_plan_target(const gpufree_plan *plan, size_t posit
 /* Selected, but protected: left alone. */
 size_t gpufree_plan_spared_count(const gpufree_plan *plan);
 const gpufree_holder *gpufree_plan_spared(const gpufree_plan *plan, size_t position);
+/*
+ * NULL, or why gpufree_kill() does not carry the plan out, a sentence with what to do: processes were selected by GPU
+ * and the driver's library gave no answer, so who holds it cannot be told from who merely has it open.
+ */
+const char *gpufree_plan_refusal(const gpufree_plan *plan);
 /* Memory that would come back on the GPU at `gpu` (position in the snapshot); GPUFREE_UNKNOWN. */
 uint64_t gpufree_plan_memory(const gpufree_plan *plan, size_t gpu);
 

@@ -261,6 +261,7 @@ static int parse(int argc, char **argv, struct up *u)
                 { "shapes", required_argument, NULL, 's' },
                 { "shuffle", no_argument, NULL, 'x' },
                 { "ptys", no_argument, NULL, 'p' },
+                { "mappable", no_argument, NULL, 'm' },
                 { 0 },
         };
         int c;

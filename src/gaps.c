@@ -106,14 +106,19 @@ static int queue_gap(const struct gf_scan *scan, gf_strv *gaps)
                             scan->opaque.n > 0 ? scan->opaque.v[0] : 0);
 }
 
-/* Without the driver's word nobody can tell a context from a mere open file, nor whether memory came back. */
-static int driver_gap(const struct gpufree_snapshot *snapshot, gf_strv *gaps)
+bool gf_driver_answered(const struct gpufree_snapshot *snapshot)
 {
         bool nvidia = false;
 
         for (size_t i = 0; i < snapshot->inventory.gpus.n; i++)
                 nvidia |= snapshot->inventory.gpus.v[i].vendor == GPUFREE_VENDOR_NVIDIA;
-        if (!nvidia || (snapshot->driver.asked && !snapshot->driver.error[0]))
+        return !nvidia || (snapshot->driver.asked && !snapshot->driver.error[0]);
+}
+
+/* Without the driver's word nobody can tell a context from a mere open file, nor whether memory came back. */
+static int driver_gap(const struct gpufree_snapshot *snapshot, gf_strv *gaps)
+{
+        if (gf_driver_answered(snapshot))
                 return 0;
         return gf_strv_addf(gaps, "the driver's library gave no answer: %s",
                             snapshot->driver.error[0] ? snapshot->driver.error : "libnvidia-ml.so.1 was not found");

@@ -405,6 +405,7 @@ static int look_stages(struct gpufree *context, const struct gpufree_selection *
         r = gf_select_holders(selection, &self, snapshot);
         if (r < 0)
                 return r;
+        snapshot->blind = !gf_driver_answered(snapshot) && env->paths.n == 0 && !gf_selection_is_by_hand(selection);
         return gf_gaps_find(env, selection, snapshot);
 }
 

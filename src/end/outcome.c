@@ -195,7 +195,8 @@ static int weigh(const struct gf_run *run, gf_strv *advice)
 
                 if (r < 0)
                         return r;
-                if (is_others(run, &report->gpus.v[i]))
+                /* With a gap the others may be among those asked about. */
+                if (is_others(run, &report->gpus.v[i]) && report->snapshot->gaps.n == 0)
                         continue;
                 if (r == GPUFREE_RESIDUE && advice &&
                     gf_verdict_advise(report->snapshot, &report->gpus.v[i], advice) < 0)

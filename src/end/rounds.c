@@ -137,12 +137,32 @@ static bool is_hopping(const struct gf_run *run, size_t from)
         return false;
 }
 
-/* Between two quiet looks: time for a supervisor to start again what was ended. */
+/* Does somebody look after it who starts such things again: a unit, a supervisor, a container's or a pod's keeper? */
+static bool has_keeper(const struct gpufree_holder *holder)
+{
+        static const char *const keepers[] = { "unit", "user-unit", "service", "container", "pod" };
+
+        for (size_t i = 0; i < holder->owners.n; i++)
+                for (size_t k = 0; k < ELEMENTSOF(keepers); k++)
+                        if (gf_streq(holder->owners.v[i].kind, keepers[k]))
+                                return true;
+        return false;
+}
+
+static bool may_come_back(const struct gf_run *run)
+{
+        for (size_t i = 0; i < run->targets.n; i++)
+                if (run->targets.v[i].generation > 0 || has_keeper(gf_run_fate(run, &run->targets.v[i])->holder))
+                        return true;
+        return false;
+}
+
+/* Between two quiet looks: time for a supervisor to start again what was ended, where there is one. */
 static void leave_time(struct gf_run *run)
 {
         uint64_t since = gf_now_ms() - run->last_end_ms, next;
 
-        if (run->last_end_ms == 0 || since >= RESTART_MS)
+        if (run->last_end_ms == 0 || since >= RESTART_MS || !may_come_back(run))
                 return;
         next = gf_deadline_in(RESTART_MS - since);
         (void)gf_pidfds_wait(NULL, 0, next < run->deadline ? next : run->deadline, run->env->cancel_fd);

@@ -314,6 +314,12 @@ const gpufree_holder *gpufree_plan_target(const gpufree_plan *plan, size_t posit
         return plan->targets.v[position];
 }
 
+const char *gpufree_plan_refusal(const gpufree_plan *plan)
+{
+        (void)plan;
+        return NULL;
+}
+
 size_t gpufree_plan_spared_count(const gpufree_plan *plan)
 {
         return plan->spared.n;

@@ -307,6 +307,7 @@ static void a_thousand_threads_are_all_seen(void **state)
 {
         const struct stage *stage = *state;
         struct gf_scan scan = { 0 };
+        size_t own = 0;
         struct kid kid;
 
         if (kid_start(&kid, hold_with_thousand, *state) != 0)
@@ -315,8 +316,9 @@ static void a_thousand_threads_are_all_seen(void **state)
         assert_int_equal(scan.threads, MANY_THREADS + 1);
         /* The shared table's, and those in the copy of the last thread: the inherited one and its own. */
         assert_int_equal(scan.hits.n, 3);
-        assert_int_equal(scan.hits.v[0].tid, kid.pid);
-        assert_int_not_equal(scan.hits.v[2].tid, kid.pid);
+        for (size_t i = 0; i < scan.hits.n; i++) /* in whichever order: thread numbers wrap around */
+                own += scan.hits.v[i].tid != kid.pid;
+        assert_int_equal(own, 2);
         gf_scan_done(&scan);
         kid_end(&kid);
 }
@@ -527,14 +529,14 @@ static void zombies_are_neither_holders_nor_refused(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_hung_file_system_does_not_stop_it),
-                cmocka_unit_test(a_locked_memory_map_costs_one_process_only),
-                cmocka_unit_test(a_hostile_name_does_not_mislead),
-                cmocka_unit_test(twenty_thousand_descriptors_are_all_seen),
-                cmocka_unit_test(a_thousand_threads_are_all_seen),
-                cmocka_unit_test(sixty_thousand_mappings_cost_in_proportion),
-                cmocka_unit_test(forking_and_exiting_is_no_refusal),
-                cmocka_unit_test(zombies_are_neither_holders_nor_refused),
+                cmocka_unit_test_teardown(a_hung_file_system_does_not_stop_it, kids_end),
+                cmocka_unit_test_teardown(a_locked_memory_map_costs_one_process_only, kids_end),
+                cmocka_unit_test_teardown(a_hostile_name_does_not_mislead, kids_end),
+                cmocka_unit_test_teardown(twenty_thousand_descriptors_are_all_seen, kids_end),
+                cmocka_unit_test_teardown(a_thousand_threads_are_all_seen, kids_end),
+                cmocka_unit_test_teardown(sixty_thousand_mappings_cost_in_proportion, kids_end),
+                cmocka_unit_test_teardown(forking_and_exiting_is_no_refusal, kids_end),
+                cmocka_unit_test_teardown(zombies_are_neither_holders_nor_refused, kids_end),
         };
 
         return cmocka_run_group_tests(tests, stage_setup, stage_teardown);
