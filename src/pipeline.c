@@ -437,21 +437,25 @@ static int eye_look(void *userdata, struct gpufree_snapshot **ret_snapshot)
         return gf_look(sight->context, sight->selection, ret_snapshot);
 }
 
-/* /proc does not show what waits in a socket's queue; a holder found that way needs the same scan again. */
-static bool needs_deep_look(const struct gpufree_holder *holder)
+static bool shows(const struct gf_scan *scan, const struct gf_ident *id)
 {
-        for (size_t i = 0; i < holder->devices.n; i++)
-                if (holder->devices.v[i].via & (GPUFREE_VIA_SCM | GPUFREE_VIA_IO_URING))
+        for (size_t i = 0; i < scan->hits.n; i++)
+                if (gf_ident_equal(&scan->hits.v[i].id, id))
                         return true;
         return false;
 }
 
+/*
+ * /proc answers at once for one process. What it does not show may still wait in a socket, or be hidden from it: what
+ * was found by BPF has let go only when BPF says so.
+ */
 static int eye_still_holds(void *userdata, const struct gpufree_holder *holder)
 {
         _cleanup_(gf_wanted_set_done) struct gf_wanted_set wanted = { 0 };
-        _cleanup_(gf_scan_done) struct gf_scan scan = { 0 };
+        _cleanup_(gf_scan_done) struct gf_scan near = { 0 }, deep = { 0 };
         struct gf_sight *sight = userdata;
         struct gf_env *env = &sight->context->env;
+        const struct gf_scan *last = &near;
         int r;
 
         if (!sight->first)
@@ -461,17 +465,23 @@ static int eye_still_holds(void *userdata, const struct gpufree_holder *holder)
                 return r;
         wanted.wanted.only = &holder->id.pid;
         wanted.wanted.n_only = 1;
-        r = needs_deep_look(holder) ? gf_scan_run(env, &wanted.wanted, &scan)
-                                    : gf_scan_proc(env, &wanted.wanted, &scan);
+        r = gf_scan_proc(env, &wanted.wanted, &near);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < scan.hits.n; i++)
-                if (gf_ident_equal(&scan.hits.v[i].id, &holder->id))
+        if (shows(&near, &holder->id))
+                return 1;
+        if (sight->first->scan.method == GPUFREE_SCAN_BPF && pid_runs(env, holder->id.pid)) {
+                r = gf_scan_run(env, &wanted.wanted, &deep);
+                if (r < 0)
+                        return r;
+                if (shows(&deep, &holder->id))
                         return 1;
-        if (scan.refused.n > 0)
-                return -scan.refused.v[0].error;
-        /* A queue that BPF saw into before and that nobody can see into now: it was not seen to let go. */
-        if (scan.opaque.n > 0 && needs_deep_look(holder))
+                last = &deep;
+        }
+        if (last->refused.n > 0)
+                return -last->refused.v[0].error;
+        /* A queue that nobody can see into: it was not seen to let go. */
+        if (last->opaque.n > 0)
                 return 1;
         return pid_runs(env, holder->id.pid) ? 0 : -ESRCH;
 }
