@@ -182,6 +182,15 @@ uint64_t gpufree_snapshot_elapsed_us(const gpufree_snapshot *snapshot);
 uint64_t gpufree_snapshot_processes(const gpufree_snapshot *snapshot);
 /* Processes that should have been looked at and could not be. */
 uint64_t gpufree_snapshot_unreadable(const gpufree_snapshot *snapshot);
+/*
+ * The look as numbers: threads looked at; threads that the kernel counts on the whole machine (UNKNOWN where it does
+ * not say); processes that ended while being looked at; processes refused for want of permission, and for any other
+ * reason, whoever was asked about; sockets and rings whose content could not be seen.
+ */
+struct gpufree_look_count {
+        uint64_t threads, threads_existing, vanished, refused_permission, refused_other, opaque;
+};
+int gpufree_snapshot_count(const gpufree_snapshot *snapshot, struct gpufree_look_count *ret_count, size_t size);
 /* What the driver library said, one sentence, when it could not be asked or failed; else NULL. */
 const char *gpufree_snapshot_driver_error(const gpufree_snapshot *snapshot);
 const char *gpufree_snapshot_driver_version(const gpufree_snapshot *snapshot);
