@@ -9,7 +9,7 @@
 #include "base/num.h"
 
 /* Later issues bring these; until then the answer is a plain one. */
-static const char *const later_commands[] = { "explain", "run", "park", "unpark", "top", "watch" };
+static const char *const later_commands[] = { "explain", "run", "top", "watch" };
 static const char *const later_purposes[] = { "reset", "mig", "unload", "unbind" };
 
 _printf_(2, 3) static int wrong(char **ret_error, const char *format, ...)
@@ -46,12 +46,12 @@ static int unknown_command(const char *word, char **ret_error)
         for (size_t i = 0; i < CLI_COMMANDS; i++)
                 names[i] = cli_commands[i].name;
         if (one_of(word, later_commands, ELEMENTSOF(later_commands)))
-                return wrong(ret_error, "%s: not in this version; it has list, kill, check, wait and help", word);
+                return wrong(ret_error, "%s: not in this version; it has list, kill, check, wait, park, unpark and help", word);
         near = cli_nearest(word, names, CLI_COMMANDS);
         if (near)
                 return wrong(ret_error, "\"%s\" is no command; did you mean \"gpufree %s\"?", word, near);
         return wrong(ret_error,
-                     "\"%s\" is no command (list, kill, check, wait, help) and no device path (like /dev/nvidia0)",
+                     "\"%s\" is no command (list, kill, check, wait, park, unpark, help) and no device path (like /dev/nvidia0)",
                      word);
 }
 

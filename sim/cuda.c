@@ -87,7 +87,8 @@ static int call(enum sim_cuda_call which, int pid, const char *line, int *ret_st
         hang_if(fault.cuda_hang == which);
         if (fault.cuda_crash == which)
                 (void)raise(SIGSEGV);
-        if (fault.cuda_error != 0 && fault.cuda_error_call == which)
+        if (fault.cuda_error != 0 && fault.cuda_error_call == which &&
+            (fault.cuda_pid == 0 || (int)fault.cuda_pid == pid))
                 return (int)fault.cuda_error;
         r = ask(pid, line, ret_state);
         hang_if(fault.cuda_lost == which);

@@ -64,7 +64,14 @@ static int parse_cuda(const char *name, char *value, struct sim_fault *fault)
         *colon = '\0';
         if (gf_parse_u32(value, &fault->cuda_error) < 0)
                 return -EINVAL;
-        return parse_cuda_call(colon + 1, &fault->cuda_error_call);
+        value = colon + 1;
+        colon = strchr(value, ':');
+        if (colon) {
+                *colon = '\0';
+                if (gf_parse_u32(colon + 1, &fault->cuda_pid) < 0)
+                        return -EINVAL;
+        }
+        return parse_cuda_call(value, &fault->cuda_error_call);
 }
 
 /* CODE[:GPU[:CALL]] */

@@ -34,6 +34,7 @@ struct sim_fault {
         enum sim_call error_call;
         enum sim_cuda_call cuda_hang, cuda_lost, cuda_crash, cuda_error_call;
         unsigned cuda_error;   /* a CUresult; 0 none */
+        unsigned cuda_pid;     /* for this process alone; 0: all */
         uint64_t cuda_slow_ms; /* how long copying takes */
         bool cuda_keep;        /* a checkpoint leaves a descriptor open */
         bool cuda_old;         /* the driver is older than restoring to another GPU */
@@ -43,7 +44,7 @@ struct sim_fault {
  * dead-pids, hide-pids, never, late=MS, no-v2, no-v3, stride32, hang[=CALL], crash[=CALL], error=CODE[:GPU[:CALL]];
  * CALL is init, handle, list or memory. Without GPU an error comes from init, with one from handle, unless said.
  * Of libcuda: cuda-hang=CALL (before it does anything), cuda-lost=CALL (after it has done it), cuda-crash=CALL,
- * cuda-error=CODE:CALL, cuda-slow=MS, cuda-keep, cuda-old; CALL is state, lock, checkpoint, restore or unlock.
+ * cuda-error=CODE:CALL[:PID], cuda-slow=MS, cuda-keep, cuda-old; CALL is state, lock, checkpoint, restore or unlock.
  * NULL is no fault. -EINVAL.
  */
 int sim_fault_parse(const char *text, struct sim_fault *ret_fault);
