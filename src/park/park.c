@@ -25,18 +25,30 @@ static int take_back(struct gf_env *env, struct gpufree_parking *parking, enum g
                 struct gf_cuda_reply reply = { 0 };
                 int pid = (int)item->id.pid;
 
-                if (item->locked_by_us && gf_parked_unlock(env, item, &reply) < 0) {
+                bool ours = item->locked_by_us;
+
+                if (ours && gf_parked_unlock(env, item, &reply) < 0) {
                         r = gf_parked_say(item, GPUFREE_HELD,
                                           "%d is locked and could not be unlocked again (%s): it stands still until "
                                           "\"gpufree unpark %d\" succeeds",
                                           pid, gf_cuda_words(reply.code), pid);
                         continue;
                 }
-                if (item->state == GPUFREE_PARK_LOCKED)
+                if (ours)
                         item->state = GPUFREE_PARK_RUNNING;
-                if (item->state != GPUFREE_PARK_PARKED)
+                if (item->state == GPUFREE_PARK_RUNNING)
                         gf_record_drop(&item->id);
-                if (!item->sentence)
+                if (item->sentence)
+                        continue;
+                if (item->state == GPUFREE_PARK_LOCKED)
+                        r = gf_parked_say(
+                                item, outcome,
+                                "%d was not parked (%s) and is locked, as it was found: \"gpufree unpark %d\" "
+                                "lets it go on",
+                                pid, why, pid);
+                else if (item->state == GPUFREE_PARK_PARKED)
+                        r = gf_parked_say(item, GPUFREE_OK, "%d is parked already", pid);
+                else
                         r = gf_parked_say(item, outcome, "%d was not parked: %s", pid, why);
         }
         return r;
@@ -207,7 +219,10 @@ int gf_park(struct gf_env *env, const struct gf_eyes *eyes, const struct gpufree
                 r = lock_all(env, eyes, parking, options->lock_ms);
         if (r > 0) {
                 r = copy_all(env, eyes, parking, options->timeout_ms);
-                env->cancel_fd = -1; /* what was done is looked at to its end */
+                for (size_t i = 0; i < parking->items.n; i++)
+                        gf_cuda_stop(
+                                &parking->items.v[i].cuda); /* libcuda may have devices open: no holder to be found */
+                env->cancel_fd = -1;                        /* what was done is looked at to its end */
                 if (r >= 0)
                         r = gf_park_verify(env, eyes, before, options->settle_ms, parking);
                 env->cancel_fd = cancel_fd;

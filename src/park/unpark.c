@@ -408,6 +408,8 @@ static int carry_out(struct gf_env *env, const struct gf_eyes *eyes, const struc
         env->cancel_fd = -1; /* nobody is left locked because of a Ctrl-C */
         if (r >= 0)
                 r = unlock_all(env, eyes, parking);
+        for (size_t i = 0; i < parking->items.n; i++)
+                gf_cuda_stop(&parking->items.v[i].cuda); /* libcuda has devices open: no holder to be found */
         if (r >= 0 && any_open(parking))
                 r = verify(env, eyes, before, &move, options->settle_ms, parking);
         env->cancel_fd = cancel_fd;
