@@ -75,7 +75,10 @@ int cli_failed(struct cli_session *session, int error)
                 return GPUFREE_USAGE;
         case -EPERM:
         case -EACCES:
-                return session->request->command == CLI_KILL ? GPUFREE_REFUSED : GPUFREE_INCOMPLETE;
+                return session->request->command == CLI_KILL || session->request->command == CLI_PARK ||
+                                       session->request->command == CLI_UNPARK
+                               ? GPUFREE_REFUSED
+                               : GPUFREE_INCOMPLETE;
         default:
                 return GPUFREE_INCOMPLETE;
         }

@@ -115,8 +115,9 @@ static int install_parts(const struct up *u)
         } parts[] = {
                 { "gpufree-sim-holder", "bin/gpufree-sim-holder", 0755 },
                 { "libnvidia-ml.so.1", "lib/libnvidia-ml.so.1", 0755 },
+                { "libcuda.so.1", "lib/libcuda.so.1", 0755 },
         };
-        static const char *const directories[] = { "bin", "lib", "holders", "gone" };
+        static const char *const directories[] = { "bin", "lib", "holders", "gone", "control" };
 
         for (size_t i = 0; i < ELEMENTSOF(directories); i++)
                 if (mkdirat(u->dir, directories[i], 0755) < 0)
@@ -124,6 +125,9 @@ static int install_parts(const struct up *u)
         /* Whoever asks the stand-in library notes there when memory was first missed; numbers, nothing else. */
         if (fchmodat(u->dir, "gone", 01777, 0) < 0)
                 return say("%s/gone: %s", u->path, strerror(errno));
+        /* Holders of other users put their sockets there. */
+        if (fchmodat(u->dir, "control", 01777, 0) < 0)
+                return say("%s/control: %s", u->path, strerror(errno));
         for (size_t i = 0; i < ELEMENTSOF(parts); i++) {
                 _cleanup_free_ char *from = sim_find_part(parts[i].name);
                 int r = from ? sim_copy(AT_FDCWD, from, u->dir, parts[i].to, parts[i].mode) : -ENOENT;
