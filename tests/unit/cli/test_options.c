@@ -210,6 +210,7 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("1", "--gpu 1");
         bad("--jsn", "did you mean --json");
         bad("--xyzzy", "gpufree --help");
+        bad("kill --grace 20s --timeout 5s", "--timeout: shorter than --grace");
         bad("kill --grace banana", "--grace: \"banana\" is no duration (like 500ms, 10s, 2m)");
         bad("kill --grace 10", "is no duration");
         bad("kill --grace -5s", "is no duration");
