@@ -328,6 +328,11 @@ static int look_stages(struct gpufree *context, const struct gpufree_selection *
         r = start_driver(context);
         if (r < 0)
                 return gf_fail(env, r, "starting the driver's child: %s", strerror(-r));
+        /* Attribution and selection ask for it. */
+        r = gf_initial_pidns(env);
+        if (r == -ENOMEM)
+                return r;
+        snapshot->initial_pidns = r == 1;
         r = gf_inventory_read(env, NULL, &snapshot->gaps, &snapshot->inventory);
         if (r < 0)
                 return r;

@@ -132,7 +132,7 @@ static int note_lost_gpus(struct gf_run *run, bool *ret_lost)
                 struct gf_str text = { 0 };
                 int r;
 
-                if (!(gf_is_judged(before, g) || was_touched(run, gpu)) || gf_same_gpu(gpu, run->report->snapshot) >= 0)
+                if (!((gf_is_judged(before, g) && !before->by_process) || was_touched(run, gpu)) || gf_same_gpu(gpu, run->report->snapshot) >= 0)
                         continue;
                 *ret_lost = true;
                 gf_gpu_label(gpu, &text);
@@ -166,7 +166,7 @@ static int add_verdicts(struct gf_run *run)
                 const struct gpufree_gpu *gpu = &now->inventory.gpus.v[g];
                 int at = gf_same_gpu(gpu, before), r;
 
-                if (!gf_is_judged(now, g) && !was_touched(run, gpu))
+                if (!(gf_is_judged(now, g) && !now->by_process) && !was_touched(run, gpu))
                         continue;
                 r = gf_verdict_add(now, g, at < 0 ? GPUFREE_UNKNOWN : before->inventory.gpus.v[at].memory.used, report);
                 if (r < 0)

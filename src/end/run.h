@@ -37,6 +37,8 @@ struct gf_run {
         uint64_t last_end_ms; /* when a signalled process was last seen to have ended; 0 */
         uint64_t looks;
         unsigned climbs; /* how often a ladder was climbed */
+        unsigned chases; /* how often a restart was taken for a chain of forks and chased */
+        bool chase;      /* this round's newcomers are to be chased */
         bool cancelled, timed_out;
         int look_error;    /* why a look failed; 0 */
         bool looked_after; /* report->snapshot was taken after the last signal */
