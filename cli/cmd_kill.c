@@ -37,6 +37,25 @@ static int show_plan(const struct kill *kill)
         return cli_deliver(kill->session, &out);
 }
 
+/*
+ * What was done is done, and 2 would say that nothing was: without a reader for it the answer is as incomplete as one
+ * of half a look. Standard error has it in a sentence.
+ */
+static int done_unsaid(const struct kill *kill, const gpufree_report *report, int code)
+{
+        size_t ended = 0, n = gpufree_report_fate_count(report);
+
+        for (size_t i = 0; i < n; i++) {
+                enum gpufree_fate fate = GPUFREE_FATE_SURVIVED;
+
+                (void)gpufree_report_fate(report, i, NULL, &fate, NULL, NULL);
+                ended += fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED;
+        }
+        cli_term_error(&kill->session->term, "%zu of %zu processes were ended; the outcome was \"%s\"", ended, n,
+                       cli_exit_name(code));
+        return code != GPUFREE_OK ? code : GPUFREE_INCOMPLETE;
+}
+
 /* Ends the document begun by show_plan(); `report` may be NULL: nothing was begun. */
 static int finish_json(const struct kill *kill, const gpufree_report *report, int code, const char *reason)
 {
@@ -51,6 +70,8 @@ static int finish_json(const struct kill *kill, const gpufree_report *report, in
         cli_json_text(&out, document, 2);
         json_decref(document);
         r = cli_deliver(kill->session, &out);
+        if (r != 0 && report)
+                return done_unsaid(kill, report, code);
         return r != 0 ? r : code;
 }
 
@@ -147,7 +168,7 @@ static int execute(const struct kill *kill)
                 cli_view_fates(session, kill->plan, report, reason != NULL, &out);
                 cli_view_verdicts(session, report, &out);
                 r = cli_deliver(session, &out);
-                return r != 0 ? r : code;
+                return r != 0 ? done_unsaid(kill, report, code) : code;
         }
         for (size_t i = 0; code != GPUFREE_OK && gpufree_report_sentence(report, i); i++)
                 cli_term_error(&session->term, "%s", gpufree_report_sentence(report, i));

@@ -43,8 +43,8 @@ static bool has_same_arguments(struct gf_run *run, pid_t pid, const struct gf_fa
         if (!facts->cmdline || facts->cmdline_length == 0)
                 return false;
         path = gf_asprintf("%s/%d/cmdline", run->env->proc_root, (int)pid);
-        return path && gf_read_file(AT_FDCWD, path, TEXT_MAX, &text, &length) == 0 &&
-               length == facts->cmdline_length && memcmp(text, facts->cmdline, length) == 0;
+        return path && gf_read_file(AT_FDCWD, path, TEXT_MAX, &text, &length) == 0 && length == facts->cmdline_length &&
+               memcmp(text, facts->cmdline, length) == 0;
 }
 
 /* Left its parent's session: then the arguments and the cgroup must be the same as well. */

@@ -9,7 +9,8 @@
 #define MOST_RESTARTS 2
 /* A process that lets go and takes again: as often. */
 #define MOST_REGRABS 2
-/* What looks like a restart may be a chain of forks that outruns us: it is chased this often before it is called one. */
+/* What looks like a restart may be a chain of forks that outruns us: it is chased this often before it is called one.
+ */
 #define MOST_CHASES 3
 /* From this climb on, what is left are forks of forks: no more asking. */
 #define HURRY_FROM 3

@@ -41,6 +41,7 @@ struct gf_run {
         bool chase;      /* this round's newcomers are to be chased */
         bool cancelled, timed_out;
         int look_error;    /* why a look failed; 0 */
+        int broken;        /* why it was broken off half-way: -ENOMEM, …; 0 */
         bool looked_after; /* report->snapshot was taken after the last signal */
 };
 
@@ -101,3 +102,5 @@ char *gf_stuck_describe(char state, const char *wchan, const char *status);
 
 /* ---- outcome.c: the report's last part: memory, outcome, sentences ---- */
 int gf_conclude(struct gf_run *run);
+/* The same where even that fails for lack of memory: what was begun is reported, nothing is verified. */
+void gf_conclude_poorly(struct gf_run *run);
