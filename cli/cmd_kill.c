@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "audit.h"
 #include "judge.h"
 #include "json.h"
 #include "plan_view.h"
@@ -138,21 +139,36 @@ static int nothing_ended(struct cli_session *session, int code)
         return code >= 128 ? GPUFREE_HELD : code;
 }
 
+struct witness {
+        struct cli_progress progress;
+        struct cli_audit audit;
+};
+
+static void on_event(void *userdata, const struct gpufree_event *event)
+{
+        struct witness *witness = userdata;
+
+        cli_audit_event(&witness->audit, event);
+        if (!witness->progress.session->request->quiet)
+                cli_progress_event(&witness->progress, event);
+}
+
 static int execute(const struct kill *kill)
 {
         struct cli_session *session = kill->session;
-        struct cli_progress progress = { .session = session };
+        struct witness witness = { .progress = { .session = session } };
         _cleanup_report_ gpufree_report *report = NULL;
         struct gf_str out = { 0 };
         const char *reason = NULL;
         int r, code;
 
-        if (!session->request->quiet)
-                gpufree_set_event_handler(session->context, cli_progress_event, &progress);
+        cli_audit_open(&witness.audit, session);
+        gpufree_set_event_handler(session->context, on_event, &witness);
         r = gpufree_kill(session->context, session->selection, kill->plan, &session->request->ladder, &report);
         gpufree_set_event_handler(session->context, NULL, NULL);
-        cli_progress_done(&progress);
+        cli_progress_done(&witness.progress);
         if (r < 0) {
+                cli_audit_close(&witness.audit);
                 code = nothing_ended(session, cli_failed(session, r));
                 return finish_without(kill, code, cli_interrupted() ? "interrupted" : "failed");
         }
@@ -162,6 +178,8 @@ static int execute(const struct kill *kill)
                 code = GPUFREE_HELD;
                 reason = "interrupted";
         }
+        cli_audit_report(&witness.audit, report, code);
+        cli_audit_close(&witness.audit);
         if (session->request->json)
                 return finish_json(kill, report, code, reason);
         if (!session->request->quiet) {

@@ -358,6 +358,7 @@ static int look_stages(struct gpufree *context, const struct gpufree_selection *
         r = gf_self_read(env, &self);
         if (r < 0)
                 return r;
+        self.rules = &context->rules;
         r = gf_select_gpus(env, selection, snapshot);
         if (r < 0)
                 return r;
