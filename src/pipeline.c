@@ -272,13 +272,19 @@ static bool has_new_device(const struct gf_inventory *before, const struct gf_in
 /* The inventory again, now with what the driver said. */
 static int place_devices(struct gpufree *context, struct gpufree_snapshot *snapshot)
 {
+        _cleanup_(gf_strv_done) gf_strv gaps = { 0 };
         struct gf_inventory placed = { 0 };
         bool again;
         int r;
 
-        r = gf_inventory_read(&context->env, &snapshot->driver, NULL, &placed);
-        if (r < 0)
+        r = gf_inventory_read(&context->env, &snapshot->driver, &gaps, &placed);
+        for (size_t i = 0; r == 0 && i < gaps.n; i++) /* the first reading has said some of it */
+                if (!gf_strv_has(&snapshot->gaps, gaps.v[i]))
+                        r = gf_strv_add(&snapshot->gaps, gaps.v[i]);
+        if (r < 0) {
+                gf_inventory_done(&placed);
                 return r;
+        }
         again = has_new_device(&snapshot->inventory, &placed);
         gf_inventory_done(&snapshot->inventory);
         snapshot->inventory = placed;
@@ -405,6 +411,32 @@ static bool needs_deep_look(const struct gpufree_holder *holder)
         return false;
 }
 
+/*
+ * A confirmation can take minutes. Who has let go of the GPU that it was shown for, and has another one by now, is not
+ * what the plan showed. NVIDIA's contexts do not outlive the GPU's own node; elsewhere any device will do.
+ */
+static bool is_what_was_shown(const struct gpufree_snapshot *first, const struct gpufree_holder *holder,
+                              const struct gf_hit *hit)
+{
+        bool has_node = false;
+
+        for (size_t i = 0; i < holder->devices.n; i++) {
+                const struct gf_device_use *use = &holder->devices.v[i];
+                const struct gpufree_device *device;
+
+                if (use->device < 0 || (size_t)use->device >= first->inventory.devices.n)
+                        continue;
+                device = &first->inventory.devices.v[use->device];
+                if (device->cls != GF_CLASS_NVIDIA_GPU || device->gpu < 0 ||
+                    !first->inventory.gpus.v[device->gpu].selected)
+                        continue;
+                if (hit->rdev == device->rdev && hit->block == device->block)
+                        return true;
+                has_node = true;
+        }
+        return !has_node;
+}
+
 static int eye_still_holds(void *userdata, const struct gpufree_holder *holder)
 {
         _cleanup_(gf_wanted_set_done) struct gf_wanted_set wanted = { 0 };
@@ -425,7 +457,8 @@ static int eye_still_holds(void *userdata, const struct gpufree_holder *holder)
         if (r < 0)
                 return r;
         for (size_t i = 0; i < scan.hits.n; i++)
-                if (gf_ident_equal(&scan.hits.v[i].id, &holder->id))
+                if (gf_ident_equal(&scan.hits.v[i].id, &holder->id) &&
+                    is_what_was_shown(sight->first, holder, &scan.hits.v[i]))
                         return 1;
         if (scan.refused.n > 0)
                 return -scan.refused.v[0].error;

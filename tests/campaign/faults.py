@@ -39,7 +39,7 @@ class Campaign:
 
     def problem(self, what, label, done):
         self.problems.append(f"{label}: {what}")
-        print(f"# {label}: {what}\n" + "".join(f"#   {line}\n" for line in (done.stdout + done.stderr).splitlines()),
+        print(f"# {label}: {what} (returned {done.returncode})\n" + "".join(f"#   {line}\n" for line in (done.stdout + done.stderr).splitlines()),
               flush=True)
 
     def judge(self, label, code, done):
@@ -72,6 +72,8 @@ class Campaign:
             self.problem("exit 1, and the target is dead", label, done)
 
     def injected(self, *words):
+        if os.path.exists(self.out):
+            os.unlink(self.out)
         done = self.node.gpufree(*self.command, timeout=SECONDS + 30,
                                  before=[os.path.join(TOOLS, "inject"), "-t", str(SECONDS), "-o", self.out, *words])
         with open(self.out, encoding="ascii") as f:

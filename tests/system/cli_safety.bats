@@ -49,20 +49,6 @@ exe_of() {
         sim_wait_gone "$pid"
 }
 
-@test "config: a made-up comm protects nobody but root's processes" {
-        [ "$(id -u)" -eq 0 ] || skip "needs root to become somebody else"
-        command -v setpriv >/dev/null || skip "no setpriv"
-        sim_up --gpus 1
-        config '[protect]' 'comm acme-agent = agent'
-        as_nobody bash -c 'printf acme-agent >/proc/self/comm; exec <"$0"; sleep 60 & wait' "$NODE/dev/nvidia0" >/dev/null 2>&1 3>&- &
-        child=$!
-        children="$child"
-        sim_wait_for grep -qx acme-agent "/proc/$child/comm" || skip "the device cannot be opened by others"
-        run gpufree kill -n --any-open --config "$BATS_TEST_TMPDIR/conf" -q
-        [ "$status" -eq 0 ]
-        has_pid "$child"
-}
-
 @test "config: each mistake is one line with file and line, exit 2, nothing done" {
         sim_up --gpus 1
         add plain --gpu 0
@@ -99,11 +85,11 @@ END
 with_log() {
         unshare --mount sh -c '
                 set -e
+                rm -f "$1/log"
                 mkdir -p "$1/dev"
                 mount -t tmpfs none "$1/dev"
-                for n in null zero full random urandom tty; do : >"$1/dev/$n"; mount --bind "/dev/$n" "$1/dev/$n"; done
-                ln -s /proc/self/fd "$1/dev/fd"
-                mount --rbind "$1/dev" /dev
+                mkdir "$1/dev/upper" "$1/dev/work"
+                mount -t overlay -o "lowerdir=/dev,upperdir=$1/dev/upper,workdir=$1/dev/work" none /dev
                 python3 - "$1/log" <<"PY" &
 import socket, sys, os
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -309,4 +295,75 @@ PY
                 [ "$status" -eq 3 ]
                 [[ "$err" == *"1 of 1 processes were ended"* ]]
         fi
+}
+
+@test "look: a GPU that the driver knows and that has no device node is said, incomplete, no crash" {
+        sim_up --gpus 2
+        rm "$NODE/dev/nvidia1"
+        run gpufree check
+        echo "$output"
+        [ "$status" -eq 3 ]
+        [[ "$output" == *"GPU 1 has no device node"* ]]
+}
+
+# Shows the plan, lets the holder close what it is told to while the question waits, and then says yes.
+confirm_late() {
+        python3 - "$NODE/dev" "$@" <<'PY'
+import os, pty, subprocess, sys, select, time
+dev, close, words = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+holder = subprocess.Popen([sys.executable, "-c", f"""
+import os, sys
+fds = [os.open({dev!r} + n, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK) for n in ("/nvidia0", "/nvidia1")]
+print("ready", flush=True)
+sys.stdin.readline()
+for fd in fds[:{close}]:
+    os.close(fd)
+print("closed", flush=True)
+sys.stdin.readline()
+"""], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+assert holder.stdout.readline() == "ready\n"
+pid, fd = pty.fork()
+if pid == 0:
+    words = [w.replace("HOLDER", str(holder.pid)) for w in words]
+    os.execvp(words[0], words)
+text, end = b"", time.monotonic() + 30
+while b"Go on?" not in text and time.monotonic() < end:
+    if select.select([fd], [], [], 1)[0]:
+        text += os.read(fd, 4096)
+assert b"Go on?" in text, text
+holder.stdin.write("\n")
+holder.stdin.flush()
+assert holder.stdout.readline() == "closed\n"
+os.write(fd, b"y\n")
+while True:
+    try:
+        more = os.read(fd, 4096)
+    except OSError:
+        break
+    if not more:
+        break
+    text += more
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+print(text.decode(errors="replace"))
+print("status", status, "holder", "lives" if holder.poll() is None else "ended")
+holder.kill()
+PY
+}
+
+@test "confirmed late: who has let go in the meantime is not signalled" {
+        command -v python3 >/dev/null || skip "no python3"
+        sim_up --gpus 2
+        # shellcheck disable=SC2086
+        run confirm_late 2 "$GPUFREE" $GPUFREE_OPTS --scope namespace kill --pid HOLDER --grace 5s
+        echo "$output"
+        [[ "$output" == *"status 0 holder lives"* ]]
+}
+
+@test "confirmed late: who has only another GPU by now is not signalled" {
+        command -v python3 >/dev/null || skip "no python3"
+        sim_up --gpus 2
+        # shellcheck disable=SC2086
+        run confirm_late 1 "$GPUFREE" $GPUFREE_OPTS --scope namespace kill --gpu 0 --any-open --grace 5s
+        echo "$output"
+        [[ "$output" == *"status 0 holder lives"* ]]
 }
