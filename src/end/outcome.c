@@ -359,6 +359,12 @@ int gf_conclude(struct gf_run *run)
         /* Nothing is verified on the word of a look from before the last signal, or of half an answer. */
         for (size_t i = 0; i < run->report->gpus.n && (run->cancelled || run->broken || !run->looked_after); i++)
                 run->report->gpus.v[i].verified = false;
+        for (size_t i = 0; i < run->report->gpus.n && !run->looked_after && run->look_error < 0; i++) {
+                r = gf_strset(&run->report->gpus.v[i].sentence,
+                              "not verified: no look could be taken after the last signal.");
+                if (r < 0)
+                        return r;
+        }
         t = count(run);
         r = note_lost_gpus(run, &lost);
         if (r == 0)
