@@ -64,6 +64,7 @@ const struct cli_option cli_options[] = {
         SELECT("any-open", NULL, GPUFREE_ANY_OPEN, "also those that merely have a GPU device open"),
         OPTION("dev-root", '\0', "DIR", SCAN, CLI_GROUP_LOOK, CLI_OPT_DEV_ROOT,
                "look for device nodes in DIR, not /dev"),
+        OPTION("config", '\0', "FILE", SCAN, CLI_GROUP_LOOK, CLI_OPT_CONFIG, "protections (/etc/gpufree.conf)"),
         OPTION("scan", '\0', "HOW", SCAN, CLI_GROUP_LOOK, CLI_OPT_SCAN, "auto (default), bpf or proc"),
         OPTION("scope", '\0', "WHAT", SCAN, CLI_GROUP_LOOK, CLI_OPT_SCOPE,
                "free for the whole machine (default) or for this PID namespace: machine, namespace"),

@@ -177,6 +177,9 @@ static int take(struct cli_request *request, const struct cli_option *option, co
         case CLI_OPT_DEV_ROOT:
                 request->dev_root = value;
                 return 0;
+        case CLI_OPT_CONFIG:
+                request->config = value;
+                return 0;
         case CLI_OPT_SCAN:
         case CLI_OPT_SCOPE:
         case CLI_OPT_COLOR:

@@ -41,6 +41,7 @@ enum cli_group {
 enum cli_opt {
         CLI_OPT_CRITERION, /* the option's `criterion` says which */
         CLI_OPT_DEV_ROOT,
+        CLI_OPT_CONFIG,
         CLI_OPT_SCAN,
         CLI_OPT_SCOPE,
         CLI_OPT_DRY_RUN,
@@ -97,7 +98,7 @@ struct cli_request {
         GF_VEC(const char *) paths;
         GF_VEC(pid_t) pids; /* of unpark */
         GF_VEC(const struct cli_option *) seen;
-        const char *dev_root;
+        const char *dev_root, *config;
         enum gpufree_scan_method scan;
         enum gpufree_scope scope;
         bool dry_run, yes;

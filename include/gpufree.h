@@ -111,6 +111,12 @@ int gpufree_set_cancel_fd(gpufree *context, int fd);
  */
 int gpufree_add_device(gpufree *context, const char *path);
 
+/*
+ * Reads what the administrator protects besides, or does not want protected. NULL: /etc/gpufree.conf, which need not be
+ * there. -EINVAL with the file, the line and what is wrong; -EOPNOTSUPP: built without inih.
+ */
+int gpufree_load_config(gpufree *context, const char *path);
+
 /* Something a long call did or waits for, for progress. Valid during the callback only. */
 enum gpufree_event_type {
         GPUFREE_EVENT_SIGNALLED, /* pid, signal */

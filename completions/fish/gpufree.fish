@@ -34,6 +34,7 @@ complete -c gpufree -n $scan -l vendor -x -a 'nvidia amd intel' -d 'holders of t
 complete -c gpufree -n $scan -l orphans -d 'whose parent is gone'
 complete -c gpufree -n $scan -l stopped -d 'that are stopped'
 complete -c gpufree -n $scan -l any-open -d 'also those that merely have a GPU device open'
+complete -c gpufree -n $look -l config -r -F -d 'protections, not of /etc/gpufree.conf'
 complete -c gpufree -n $look -l dev-root -x -a '(__fish_complete_directories)' -d 'look for device nodes here'
 complete -c gpufree -n $look -l scan -x -a 'auto bpf proc' -d 'how to look'
 complete -c gpufree -n $look -l scope -x -a 'machine namespace' -d 'what free is about'

@@ -9,6 +9,9 @@
 #define MOST_RESTARTS 2
 /* A process that lets go and takes again: as often. */
 #define MOST_REGRABS 2
+/* What looks like a restart may be a chain of forks that outruns us: it is chased this often before it is called one.
+ */
+#define MOST_CHASES 3
 /* From this climb on, what is left are forks of forks: no more asking. */
 #define HURRY_FROM 3
 
@@ -44,12 +47,24 @@ static void note_newcomer(const struct gf_run *run, const struct gpufree_holder 
                      (struct gpufree_event){ .type = GPUFREE_EVENT_NEWCOMER, .pid = holder->id.pid, .holder = holder });
 }
 
+/* Kin that had gone before it could be pinned, from target `from` on: it hops on as we look. */
+static bool is_hopping(const struct gf_run *run, size_t from)
+{
+        for (size_t i = from; i < run->targets.n; i++)
+                if (gf_run_fate(run, &run->targets.v[i])->fate == GPUFREE_FATE_ALREADY_GONE)
+                        return true;
+        return false;
+}
+
 static int add_restarted(struct gf_run *run, struct gpufree_snapshot *snapshot, const struct gpufree_holder *holder,
                          unsigned generation)
 {
         int r;
 
-        if (generation > MOST_RESTARTS)
+        /* Nobody restarts what ends by itself all the time: that is a chain of forks. */
+        if (generation > MOST_RESTARTS && is_hopping(run, run->plan->targets.n) && run->chases < MOST_CHASES)
+                run->chase = true;
+        else if (generation > MOST_RESTARTS)
                 return gf_run_note(run, snapshot, holder, GPUFREE_FATE_SURVIVED, gf_respawn_sentence(run, holder));
         r = gf_run_add(run, snapshot, holder, generation);
         return r < 0 ? r : 1;
@@ -125,15 +140,6 @@ static int look_and_sift(struct gf_run *run)
         return work;
 }
 
-/* Kin that had gone before it could be pinned, in the climb that began with target `from`: it hops on as we look. */
-static bool is_hopping(const struct gf_run *run, size_t from)
-{
-        for (size_t i = from; i < run->targets.n; i++)
-                if (gf_run_fate(run, &run->targets.v[i])->fate == GPUFREE_FATE_ALREADY_GONE)
-                        return true;
-        return false;
-}
-
 int gf_rounds(struct gf_run *run)
 {
         for (unsigned quiet = 0; quiet < 2;) {
@@ -154,8 +160,11 @@ int gf_rounds(struct gf_run *run)
                 }
                 quiet = 0;
                 r = gf_ladder_climb(run, run->ladder.force || run->climbs + 1 >= HURRY_FROM);
-                if (r == 0 && is_hopping(run, known))
+                if (r == 0 && (run->chase || is_hopping(run, known))) {
+                        run->chases += run->chase;
+                        run->chase = false;
                         r = gf_chase(run);
+                }
                 if (r == -ETIMEDOUT) /* its last look shows what is left */
                         return gf_rounds_look(run) < 0 ? run->look_error : r;
                 if (r < 0)

@@ -37,8 +37,11 @@ struct gf_run {
         uint64_t last_end_ms; /* when a signalled process was last seen to have ended; 0 */
         uint64_t looks;
         unsigned climbs; /* how often a ladder was climbed */
+        unsigned chases; /* how often a restart was taken for a chain of forks and chased */
+        bool chase;      /* this round's newcomers are to be chased */
         bool cancelled, timed_out;
         int look_error;    /* why a look failed; 0 */
+        int broken;        /* why it was broken off half-way: -ENOMEM, …; 0 */
         bool looked_after; /* report->snapshot was taken after the last signal */
 };
 
@@ -103,3 +106,5 @@ char *gf_stuck_describe(char state, const char *wchan, const char *status);
 
 /* ---- outcome.c: the report's last part: memory, outcome, sentences ---- */
 int gf_conclude(struct gf_run *run);
+/* The same where even that fails for lack of memory: what was begun is reported, nothing is verified. */
+void gf_conclude_poorly(struct gf_run *run);

@@ -150,6 +150,7 @@ static void prepare(struct gf_attribution *a)
                         a->views[device->gpu].visible = true;
         }
         a->all_lists_ok = true;
+        a->foreign_pids = !snapshot->initial_pidns && gf_driver_numbers_globally(snapshot->driver.version);
         for (size_t i = 0; i < inventory->gpus.n; i++) {
                 struct gpufree_gpu *gpu = &inventory->gpus.v[i];
                 struct gf_view *view = &a->views[i];
@@ -160,7 +161,7 @@ static void prepare(struct gf_attribution *a)
                         a->nvidia_gpus++;
                         view->driver = gf_driver_gpu_of(&snapshot->driver, gpu);
                 }
-                gpu->lists_complete = view->driver && view->driver->lists_ok;
+                gpu->lists_complete = view->driver && view->driver->lists_ok && !a->foreign_pids;
                 view->silent = !gpu->lists_complete;
                 if (gpu->vendor == GPUFREE_VENDOR_NVIDIA && view->silent)
                         a->all_lists_ok = false;
