@@ -64,7 +64,7 @@ const struct cli_option cli_options[] = {
         { "include", '\0', "NAME", KILL, CLI_GROUP_KILL, CLI_OPT_CRITERION, GPUFREE_INCLUDE,
           "lift the protection of this one: a PID, a process name, a unit" },
         OPTION("stop-owner", '\0', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_STOP_OWNER,
-               "stop the container, unit or job itself (not in this version)"),
+               "first the owner's own command, so that nothing starts it again"),
         OPTION("timeout", '\0', "DURATION", KILL | WAIT, CLI_GROUP_WAIT, CLI_OPT_TIMEOUT,
                "for the whole (kill: 60s; wait: none)"),
         OPTION("settle", '\0', "DURATION", KILL | WAIT, CLI_GROUP_WAIT, CLI_OPT_SETTLE,

@@ -198,8 +198,8 @@ static int take(struct cli_request *request, const struct cli_option *option, co
                 request->ladder.force = true;
                 return 0;
         case CLI_OPT_STOP_OWNER:
-                return wrong(ret_error, "--stop-owner: not in this version; stop the owner with its own command "
-                                        "(docker stop, systemctl stop, scancel)");
+                request->ladder.stop_owner = true;
+                return 0;
         case CLI_OPT_TIMEOUT:
                 request->timeout_set = true;
                 return take_duration(option->name, value, &request->timeout_ms, ret_error);

@@ -14,6 +14,8 @@
 
 /* The last quiet look comes no sooner than this after an end: systemd starts a service again after 100 ms. */
 #define RESTART_MS 150
+/* Where it is known that somebody starts it again: runit waits for a second, others look once a second. */
+#define KNOWN_RESTART_MS 2500
 
 static struct gf_target *target_of(const struct gf_run *run, const struct gf_fate_entry *entry)
 {
@@ -141,10 +143,11 @@ static bool is_hopping(const struct gf_run *run, size_t from)
 static void leave_time(struct gf_run *run)
 {
         uint64_t since = gf_now_ms() - run->last_end_ms, next;
+        uint64_t pause = gf_restart_is_due(run) ? KNOWN_RESTART_MS : RESTART_MS;
 
-        if (run->last_end_ms == 0 || since >= RESTART_MS)
+        if (run->last_end_ms == 0 || since >= pause)
                 return;
-        next = gf_deadline_in(RESTART_MS - since);
+        next = gf_deadline_in(pause - since);
         (void)gf_pidfds_wait(NULL, 0, next < run->deadline ? next : run->deadline, run->env->cancel_fd);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls that do something: each is the pipeline and one of the rooms after it. */
 #include <string.h>
+#include <unistd.h>
 
 #include "end/end.h"
 #include "lib/context.h"
@@ -14,9 +15,15 @@ int gpufree_look(gpufree *context, const gpufree_selection *selection, gpufree_s
 
 int gpufree_plan_new(gpufree *context, gpufree_snapshot *snapshot, gpufree_plan **ret_plan)
 {
-        int r = gf_plan_make(snapshot, ret_plan);
+        _cleanup_plan_ struct gpufree_plan *plan = NULL;
+        int r = gf_plan_make(snapshot, &plan);
 
-        return r < 0 ? gf_fail(&context->env, r, "making the plan: %s", strerror(-r)) : r;
+        if (r >= 0)
+                r = gf_plan_find_stops(&context->env, geteuid(), plan);
+        if (r < 0)
+                return gf_fail(&context->env, r, "making the plan: %s", strerror(-r));
+        *ret_plan = TAKE(plan);
+        return 0;
 }
 
 /* Every failure leaves a sentence; the rooms below say more where they know more. */

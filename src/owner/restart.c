@@ -8,18 +8,6 @@
 #include "owner/names.h"
 #include "owner/stop.h"
 
-void gf_stop_done(struct gf_stop *stop)
-{
-        free(stop->owner);
-        free(stop->why);
-        gf_strv_done(&stop->argv);
-        free(stop->text);
-        free(stop->warning);
-        free(stop->refusal);
-        gf_strv_done(&stop->ask);
-        *stop = (struct gf_stop){ 0 };
-}
-
 bool gf_stop_same(const struct gf_stop *a, const struct gf_stop *b)
 {
         if (a->argv.n == 0 || a->argv.n != b->argv.n)
