@@ -64,7 +64,7 @@ static void add_stopping(const struct owner *o, struct gf_str *line)
         if (o->owner)
                 gf_str_addf(line, ", which stops %s", o->owner);
         if (o->why)
-                gf_str_addf(line, " (%s)", o->why);
+                gf_str_addf(line, "; %s", o->why);
         if (o->warning)
                 gf_str_addf(line, "; %s", o->warning);
         gf_str_addc(line, '.');

@@ -320,7 +320,8 @@ void cli_view_gaps(const struct cli_term *term, const gpufree_snapshot *snapshot
 
         for (size_t i = 0; (gap = gpufree_snapshot_gap(snapshot, i)) != NULL; i++)
                 cli_view_sentence(term, out, gap);
-        if (gpufree_snapshot_driver_error(snapshot))
+        /* Of no interest where devices were named that are no GPUs. */
+        if (gpufree_snapshot_driver_error(snapshot) && gpufree_snapshot_gpu_count(snapshot) > 0)
                 cli_view_sentence(term, out, gpufree_snapshot_driver_error(snapshot));
 }
 

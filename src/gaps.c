@@ -58,11 +58,16 @@ static int queue_gap(const struct gf_scan *scan, gf_strv *gaps)
                             scan->opaque.n > 0 ? scan->opaque.v[0] : 0);
 }
 
-/* Without the driver's word nobody can tell a context from a mere open file, nor whether memory came back. */
-static int driver_gap(const struct gpufree_snapshot *snapshot, gf_strv *gaps)
+/*
+ * Without the driver's word nobody can tell a context from a mere open file, nor whether memory came back. Who has a
+ * device open that was named by its path is seen without it; what that says of a GPU's memory is the verdict's matter.
+ */
+static int driver_gap(const struct gf_env *env, const struct gpufree_snapshot *snapshot, gf_strv *gaps)
 {
         bool nvidia = false;
 
+        if (env->paths.n > 0)
+                return 0;
         for (size_t i = 0; i < snapshot->inventory.gpus.n; i++)
                 nvidia |= snapshot->inventory.gpus.v[i].vendor == GPUFREE_VENDOR_NVIDIA;
         if (!nvidia || (snapshot->driver.asked && !snapshot->driver.error[0]))
@@ -94,5 +99,5 @@ int gf_gaps_find(struct gf_env *env, const struct gpufree_selection *selection, 
         r = queue_gap(&snapshot->scan, &snapshot->gaps);
         if (r < 0)
                 return r;
-        return driver_gap(snapshot, &snapshot->gaps);
+        return driver_gap(env, snapshot, &snapshot->gaps);
 }

@@ -59,6 +59,8 @@ static bool is_target(const struct gpufree_plan *plan, const struct gpufree_hold
 
 static bool is_spared(const struct gpufree_plan *plan, const struct gpufree_holder *holder)
 {
+        if (gf_streq(holder->protected_why, gf_why_container_init) && !holder->protected_absolute)
+                return false;
         return holder->id.pid <= 1 || holder->protected_absolute || (holder->protected_why && !holder->lifted) ||
                (holder->selected && !is_target(plan, holder));
 }

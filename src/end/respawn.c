@@ -57,8 +57,8 @@ static char *sentence_by_owner(const struct gf_run *run, const struct gpufree_ho
                 return gf_asprintf("it came back although %s was stopped (%s): something else starts it again", who,
                                    stop->text);
         if (stop->again == GF_AGAIN_YES && stop->why)
-                return gf_asprintf("it comes back each time it is ended: %s (%s). Stop that first: %s%s", stop->why,
-                                   who, stop->text, unasked);
+                return gf_asprintf("it comes back each time it is ended: %s. Stop that first: %s%s", stop->why,
+                                   stop->text, unasked);
         return gf_asprintf("it comes back each time it is ended: %s starts it again. Stop that first: %s%s", who,
                            stop->text, unasked);
 }

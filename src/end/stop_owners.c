@@ -105,13 +105,17 @@ static size_t list_living(struct gf_run *run, const struct gf_plan_stop *stop, i
                 if (target->stage != GF_STAGE_TODO || !has_stop(run, target, stop))
                         continue;
                 r = gf_pin(run, target);
-                if (r == -ESRCH || (r == 0 && gf_pidfd_ended(target->pidfd) == 1))
+                if (r == -ESRCH || (r == 0 && gf_pidfd_ended(target->pidfd) == 1)) {
                         gf_run_settle(run, target, GPUFREE_FATE_BY_OWNER, NULL);
-                else if (r == 0)
+                        continue;
+                }
+                if (r < 0)
+                        continue;
+                /* Those that there is no room for are asked when one of the others has ended. */
+                if (run->pinned > run->room)
+                        gf_unpin(run, target);
+                else
                         fds[n++] = target->pidfd;
-                gf_pins_trim(run);
-                if (r == 0 && target->pidfd < 0)
-                        n--;
         }
         return n;
 }
