@@ -70,6 +70,7 @@ const struct cli_option cli_options[] = {
         OPTION("settle", '\0', "DURATION", KILL | WAIT, CLI_GROUP_WAIT, CLI_OPT_SETTLE,
                "how long memory may take to come back (5s)"),
         OPTION("for", '\0', "PURPOSE", CHECK, CLI_GROUP_WAIT, CLI_OPT_FOR, "free for what: run (the only one yet)"),
+        OPTION("by", '\0', "WHAT", LIST, CLI_GROUP_OUTPUT, CLI_OPT_BY, "a line for each owner: owner"),
         OPTION("json", '\0', NULL, SCAN, CLI_GROUP_OUTPUT, CLI_OPT_JSON, "one JSON document"),
         OPTION("quiet", 'q', NULL, SCAN, CLI_GROUP_OUTPUT, CLI_OPT_QUIET, "PIDs alone, one a line"),
         OPTION("color", '\0', "WHEN", EVERY, CLI_GROUP_OUTPUT, CLI_OPT_COLOR, "auto (default), always, never"),

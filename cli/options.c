@@ -207,6 +207,9 @@ static int take(struct cli_request *request, const struct cli_option *option, co
                 return take_duration(option->name, value, &request->ladder.settle_ms, ret_error);
         case CLI_OPT_FOR:
                 return take_purpose(value, ret_error);
+        case CLI_OPT_BY:
+                request->by_owner = strcmp(value, "owner") == 0;
+                return request->by_owner ? 0 : wrong(ret_error, "--by: \"%s\" is none of owner", value);
         case CLI_OPT_JSON:
                 request->json = true;
                 return 0;

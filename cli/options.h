@@ -40,6 +40,7 @@ enum cli_opt {
         CLI_OPT_DEV_ROOT,
         CLI_OPT_SCAN,
         CLI_OPT_SCOPE,
+        CLI_OPT_BY,
         CLI_OPT_DRY_RUN,
         CLI_OPT_YES,
         CLI_OPT_SIGNAL,
@@ -98,6 +99,7 @@ struct cli_request {
         bool signal_set, timeout_set;
         uint64_t timeout_ms; /* of wait: GPUFREE_UNKNOWN for ever */
         bool json, quiet;
+        bool by_owner;
         enum cli_color color;
 };
 
