@@ -46,12 +46,14 @@ static int unknown_command(const char *word, char **ret_error)
         for (size_t i = 0; i < CLI_COMMANDS; i++)
                 names[i] = cli_commands[i].name;
         if (one_of(word, later_commands, ELEMENTSOF(later_commands)))
-                return wrong(ret_error, "%s: not in this version; it has list, kill, check, wait, park, unpark and help", word);
+                return wrong(ret_error,
+                             "%s: not in this version; it has list, kill, check, wait, park, unpark and help", word);
         near = cli_nearest(word, names, CLI_COMMANDS);
         if (near)
                 return wrong(ret_error, "\"%s\" is no command; did you mean \"gpufree %s\"?", word, near);
         return wrong(ret_error,
-                     "\"%s\" is no command (list, kill, check, wait, park, unpark, help) and no device path (like /dev/nvidia0)",
+                     "\"%s\" is no command (list, kill, check, wait, park, unpark, help) and no device path (like "
+                     "/dev/nvidia0)",
                      word);
 }
 
@@ -202,8 +204,8 @@ static int take(struct cli_request *request, const struct cli_option *option, co
                 request->ladder.force = true;
                 return 0;
         case CLI_OPT_STOP_OWNER:
-                return wrong(ret_error, "--stop-owner: not in this version; stop the owner with its own command "
-                                        "(docker stop, systemctl stop, scancel)");
+                request->ladder.stop_owner = true;
+                return 0;
         case CLI_OPT_CONTINUE:
                 request->park.resume_stopped = true;
                 return 0;
@@ -220,6 +222,9 @@ static int take(struct cli_request *request, const struct cli_option *option, co
                 return take_duration(option->name, value, &request->ladder.settle_ms, ret_error);
         case CLI_OPT_FOR:
                 return take_purpose(value, ret_error);
+        case CLI_OPT_BY:
+                request->by_owner = strcmp(value, "owner") == 0;
+                return request->by_owner ? 0 : wrong(ret_error, "--by: \"%s\" is none of owner", value);
         case CLI_OPT_JSON:
                 request->json = true;
                 return 0;

@@ -44,6 +44,7 @@ enum cli_opt {
         CLI_OPT_CONFIG,
         CLI_OPT_SCAN,
         CLI_OPT_SCOPE,
+        CLI_OPT_BY,
         CLI_OPT_DRY_RUN,
         CLI_OPT_YES,
         CLI_OPT_SIGNAL,
@@ -108,6 +109,7 @@ struct cli_request {
         struct gpufree_park_options park;
         bool all; /* of unpark */
         bool json, quiet;
+        bool by_owner;
         enum cli_color color;
 };
 
