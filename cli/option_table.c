@@ -5,7 +5,8 @@
 #define KILL (1u << CLI_KILL)
 #define CHECK (1u << CLI_CHECK)
 #define WAIT (1u << CLI_WAIT)
-#define SCAN (LIST | KILL | CHECK | WAIT) /* the commands that look at the machine */
+#define EXPLAIN (1u << CLI_EXPLAIN)
+#define SCAN (LIST | KILL | CHECK | WAIT | EXPLAIN) /* the commands that look at the machine */
 #define EVERY (SCAN | (1u << CLI_HELP))
 
 const struct cli_command_info cli_commands[CLI_COMMANDS] = {
@@ -19,10 +20,17 @@ const struct cli_command_info cli_commands[CLI_COMMANDS] = {
                        "Without a selection every holder of a GPU is meant. Services and this login are left "
                        "alone.\n" },
         [CLI_CHECK] = { "check", "exit status: free or not", "check [OPTION...] [DEVICE...]",
-                        "Says whether the selected GPUs are free, on what evidence, and exits 0 (free) or 1 "
-                        "(held).\n" },
+                        "Says whether the selected GPUs are free, on what evidence, and exits 0 (free) or 1 (held).\n"
+                        "With --for reset, mig, unload or unbind: what stands in the way of that, in the order to\n"
+                        "clear it, with commands (exit 1), or that nothing does (exit 0). It does none of it.\n" },
         [CLI_WAIT] = { "wait", "wait until the selected GPUs are free", "wait [OPTION...] [DEVICE...]",
                        "Blocks until the selected GPUs are free, or until --timeout (exit 6).\n" },
+        [CLI_EXPLAIN] = { "explain", "every MiB of a GPU, or why a process does not let go",
+                          "explain [OPTION...] [PID...|DEVICE...]",
+                          "Without a PID: the account of each selected GPU: what is reserved, what each process has, "
+                          "what\nis kept of dead processes and by whom, what is unaccounted and why; and what to type "
+                          "next.\nWith PIDs, or with options that select processes: what each holds and how, what its "
+                          "threads wait\nfor, its signals, who would start it again, errors in the kernel log.\n" },
         [CLI_HELP] = { "help", "this overview, or the help of one command", "help [COMMAND]",
                        "Shows the overview, or what one command takes.\n" },
 };
@@ -69,7 +77,7 @@ const struct cli_option cli_options[] = {
                "for the whole (kill: 60s; wait: none)"),
         OPTION("settle", '\0', "DURATION", KILL | WAIT, CLI_GROUP_WAIT, CLI_OPT_SETTLE,
                "how long memory may take to come back (5s)"),
-        OPTION("for", '\0', "PURPOSE", CHECK, CLI_GROUP_WAIT, CLI_OPT_FOR, "free for what: run (the only one yet)"),
+        OPTION("for", '\0', "PURPOSE", CHECK, CLI_GROUP_WAIT, CLI_OPT_FOR, "free for what: run (default), reset, mig, unload, unbind"),
         OPTION("json", '\0', NULL, SCAN, CLI_GROUP_OUTPUT, CLI_OPT_JSON, "one JSON document"),
         OPTION("quiet", 'q', NULL, SCAN, CLI_GROUP_OUTPUT, CLI_OPT_QUIET, "PIDs alone, one a line"),
         OPTION("color", '\0', "WHEN", EVERY, CLI_GROUP_OUTPUT, CLI_OPT_COLOR, "auto (default), always, never"),

@@ -9,8 +9,7 @@
 #include "base/num.h"
 
 /* Later issues bring these; until then the answer is a plain one. */
-static const char *const later_commands[] = { "explain", "run", "park", "unpark", "top", "watch" };
-static const char *const later_purposes[] = { "reset", "mig", "unload", "unbind" };
+static const char *const later_commands[] = { "run", "park", "unpark", "top", "watch" };
 
 _printf_(2, 3) static int wrong(char **ret_error, const char *format, ...)
 {
@@ -46,12 +45,12 @@ static int unknown_command(const char *word, char **ret_error)
         for (size_t i = 0; i < CLI_COMMANDS; i++)
                 names[i] = cli_commands[i].name;
         if (one_of(word, later_commands, ELEMENTSOF(later_commands)))
-                return wrong(ret_error, "%s: not in this version; it has list, kill, check, wait and help", word);
+                return wrong(ret_error, "%s: not in this version; it has list, kill, check, wait, explain and help", word);
         near = cli_nearest(word, names, CLI_COMMANDS);
         if (near)
                 return wrong(ret_error, "\"%s\" is no command; did you mean \"gpufree %s\"?", word, near);
         return wrong(ret_error,
-                     "\"%s\" is no command (list, kill, check, wait, help) and no device path (like /dev/nvidia0)",
+                     "\"%s\" is no command (list, kill, check, wait, explain, help) and no device path (like /dev/nvidia0)",
                      word);
 }
 
@@ -123,13 +122,19 @@ static int take_word(const char *name, const char *value, const char *const *wor
         return r;
 }
 
-static int take_purpose(const char *value, char **ret_error)
+static int take_purpose(struct cli_request *request, const char *value, char **ret_error)
 {
-        if (strcmp(value, "run") == 0)
-                return 0;
-        if (one_of(value, later_purposes, ELEMENTSOF(later_purposes)))
-                return wrong(ret_error, "check --for %s: not in this version; it has --for run", value);
-        return wrong(ret_error, "--for: \"%s\" is no purpose; this version has run", value);
+        static const char *const purposes[] = { "run", "reset", "mig", "unload", "unbind" };
+        static const enum gpufree_purpose known[] = { GPUFREE_FOR_RESET, GPUFREE_FOR_RESET, GPUFREE_FOR_MIG,
+                                                      GPUFREE_FOR_UNLOAD, GPUFREE_FOR_UNBIND };
+        unsigned n = 0;
+        int r = take_word("for", value, purposes, ELEMENTSOF(purposes), &n, ret_error);
+
+        if (r < 0)
+                return r;
+        request->purpose_set = n > 0;
+        request->purpose = known[n];
+        return 0;
 }
 
 static int take_criterion(struct cli_request *request, const struct cli_option *option, const char *value)
@@ -206,7 +211,7 @@ static int take(struct cli_request *request, const struct cli_option *option, co
         case CLI_OPT_SETTLE:
                 return take_duration(option->name, value, &request->ladder.settle_ms, ret_error);
         case CLI_OPT_FOR:
-                return take_purpose(value, ret_error);
+                return take_purpose(request, value, ret_error);
         case CLI_OPT_JSON:
                 request->json = true;
                 return 0;
@@ -272,11 +277,26 @@ static int take_short(struct cli_request *request, const char *word, char **ret_
         return 0;
 }
 
+static int take_pid(struct cli_request *request, const char *word, char **ret_error)
+{
+        pid_t pid, *slot;
+
+        if (gf_parse_pid(word, &pid) < 0)
+                return wrong(ret_error, "explain: \"%s\" is no PID", word);
+        slot = gf_vec_add(&request->pids);
+        if (!slot)
+                return -ENOMEM;
+        *slot = pid;
+        return 0;
+}
+
 static int take_positional(struct cli_request *request, const char *word, char **ret_error)
 {
         const char **path;
         bool number = word[0] != '\0' && word[strspn(word, "0123456789")] == '\0';
 
+        if (number && request->named && request->command == CLI_EXPLAIN)
+                return take_pid(request, word, ret_error);
         if (number)
                 return wrong(ret_error,
                              "%s: is no device path; a process is selected with --pid %s, a GPU with --gpu %s", word,
@@ -368,6 +388,7 @@ void cli_request_done(struct cli_request *request)
 {
         gf_vec_done(&request->criteria);
         gf_vec_done(&request->paths);
+        gf_vec_done(&request->pids);
         gf_vec_done(&request->seen);
 }
 

@@ -14,6 +14,7 @@ enum cli_command {
         CLI_KILL,
         CLI_CHECK,
         CLI_WAIT,
+        CLI_EXPLAIN,
         CLI_HELP,
         CLI_COMMANDS, /* how many */
 };
@@ -89,6 +90,9 @@ struct cli_request {
         bool help, version, dump;
         GF_VEC(struct cli_criterion) criteria;
         GF_VEC(const char *) paths;
+        GF_VEC(pid_t) pids; /* positional, of explain */
+        bool purpose_set;   /* check --for something else than run */
+        enum gpufree_purpose purpose;
         GF_VEC(const struct cli_option *) seen;
         const char *dev_root;
         enum gpufree_scan_method scan;
