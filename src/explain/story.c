@@ -53,11 +53,10 @@ static int tell_gpu(struct gpufree_story *story, const struct gf_gpu_use *use)
         struct gf_str text = { 0 };
 
         if (use->context && use->memory != GPUFREE_UNKNOWN) {
-                gf_str_add(&text, "holds ");
                 gf_word_size(&text, use->memory);
                 gf_str_add(&text, " on ");
         } else {
-                gf_str_add(&text, use->context ? "holds " : "merely has open: ");
+                gf_str_add(&text, use->context ? "" : "merely open: ");
         }
         gf_word_gpu(&text, &story->snapshot->inventory.gpus.v[use->gpu]);
         add_devices(story->snapshot, story->process, use->gpu, &text);
