@@ -57,6 +57,7 @@ static int parse_one(const char *name, char *value, struct sim_fault *fault)
                      : gf_streq(name, "no-v2")     ? &fault->no_v2
                      : gf_streq(name, "no-v3")     ? &fault->no_v3
                      : gf_streq(name, "stride32")  ? &fault->stride32
+                     : gf_streq(name, "full-list") ? &fault->full_list
                                                    : NULL;
 
         if (flag) {

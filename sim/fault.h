@@ -19,6 +19,7 @@ struct sim_fault {
         uint64_t late_ms; /* or comes back this much later */
         bool no_v2, no_v3;
         bool stride32;
+        bool full_list;            /* as many processes as the driver lists at most */
         enum sim_call hang, crash; /* in which call */
         unsigned error;            /* an NVML return code; 0 none */
         int error_gpu;             /* -1: every GPU */
@@ -26,8 +27,8 @@ struct sim_fault {
 };
 
 /*
- * dead-pids, hide-pids, never, late=MS, no-v2, no-v3, stride32, hang[=CALL], crash[=CALL], error=CODE[:GPU[:CALL]];
- * CALL is init, handle, list or memory. Without GPU an error comes from init, with one from handle, unless said.
- * NULL is no fault. -EINVAL.
+ * dead-pids, hide-pids, never, late=MS, no-v2, no-v3, stride32, full-list, hang[=CALL], crash[=CALL],
+ * error=CODE[:GPU[:CALL]]; CALL is init, handle, list or memory. Without GPU an error comes from init, with one from
+ * handle, unless said. NULL is no fault. -EINVAL.
  */
 int sim_fault_parse(const char *text, struct sim_fault *ret_fault);

@@ -19,6 +19,7 @@
 #include "nvml_abi.h"
 #include "state.h"
 
+#define LIST_CAP 950 /* the kernel driver lists no more */
 #define API __attribute__((visibility("default")))
 
 /* The interface has no handle for the library itself, so its state is the library's, as with the real one. */
@@ -426,6 +427,13 @@ static int list_compute(nvml_device device, unsigned *count, void *infos, size_t
                 if (n < *count)
                         put_process((char *)infos + n * stride, stride, &records.v[i]);
                 n++;
+        }
+        /* PIDs that no machine has, without memory: what is told of the list is only that it is full. */
+        for (unsigned i = 0; self.fault.full_list && n < LIST_CAP; i++, n++) {
+                struct sim_record filler = { .id = { .pid = (pid_t)(2000000000 + i) } };
+
+                if (n < *count)
+                        put_process((char *)infos + n * stride, stride, &filler);
         }
         gf_vec_done(&records);
         r = n > *count ? NVML_INSUFFICIENT_SIZE : NVML_SUCCESS;

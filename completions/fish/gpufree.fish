@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # fish completion for gpufree
-set -l commands list kill check wait help
+set -l commands list kill check wait explain help
 set -l none "not __fish_seen_subcommand_from $commands"
 set -l scan "not __fish_seen_subcommand_from help"
 set -l ending "__fish_seen_subcommand_from kill"
@@ -10,8 +10,9 @@ complete -c gpufree -n $none -a list -d 'who holds each GPU'
 complete -c gpufree -n $none -a kill -d 'end the selected holders, prove the memory came back'
 complete -c gpufree -n $none -a check -d 'exit status: free or not'
 complete -c gpufree -n $none -a wait -d 'wait until the selected GPUs are free'
+complete -c gpufree -n $none -a explain -d 'every MiB of a GPU, or why a process does not let go'
 complete -c gpufree -n $none -a help -d 'the overview, or the help of one command'
-complete -c gpufree -n '__fish_seen_subcommand_from help' -f -a 'list kill check wait help'
+complete -c gpufree -n '__fish_seen_subcommand_from help' -f -a 'list kill check wait explain help'
 
 complete -c gpufree -l color -x -a 'auto always never' -d 'colours'
 complete -c gpufree -s h -l help -d 'help, also for one command'
@@ -45,4 +46,4 @@ complete -c gpufree -n $ending -l include -x -d 'lift the protection of this one
 complete -c gpufree -n $ending -l stop-owner -d 'stop the owner itself (not in this version)'
 complete -c gpufree -n $waiting -l timeout -x -a '60s' -d 'for the whole'
 complete -c gpufree -n $waiting -l settle -x -a '5s' -d 'how long memory may take to come back'
-complete -c gpufree -n '__fish_seen_subcommand_from check' -l for -x -a run -d 'free for what'
+complete -c gpufree -n '__fish_seen_subcommand_from check' -l for -x -a 'run reset mig unload unbind' -d 'free for what'

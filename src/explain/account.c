@@ -408,7 +408,7 @@ static int fill(struct gpufree_account *account, const struct gf_kernel_log *log
         if (r >= 0)
                 r = add_processes(account, together);
         for (size_t i = 0; r >= 0 && i < snapshot->dead.n; i++)
-                if (snapshot->dead.v[i].gpu == (int)account->gpu)
+                if (snapshot->dead.v[i].gpu == (int)account->gpu && snapshot->dead.v[i].memory != 0)
                         r = add_dead(account, &snapshot->dead.v[i], together);
         for (size_t i = 0; r >= 0 && i < snapshot->dmabufs.n; i++)
                 if (snapshot->dmabufs.v[i].gpu == (int)account->gpu)

@@ -9,6 +9,8 @@
 #define GF_ACCOUNT_NOISE (16ULL << 20)
 /* What an opened GPU without a context was seen to cost a process. */
 #define GF_ACCOUNT_OPENER (3ULL << 20)
+/* More than a driver was seen to reserve for itself on any GPU. */
+#define GF_ACCOUNT_RESERVED (2ULL << 30)
 
 struct gf_entry {
         enum gpufree_entry kind;

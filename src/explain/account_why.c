@@ -42,7 +42,12 @@ int gf_account_add_reasons(struct gpufree_account *account)
 
         if (account->unaccounted == GPUFREE_UNKNOWN || account->unaccounted <= GF_ACCOUNT_NOISE)
                 return 0;
-        if (gpu->error)
+        if (gpu->vendor == GPUFREE_VENDOR_NVIDIA && gpu->memory.reserved == GPUFREE_UNKNOWN &&
+            account->unaccounted <= GF_ACCOUNT_RESERVED)
+                r = gf_strv_add(reasons,
+                                "The figure of what is used contains what the driver reserves for itself, which "
+                                "this driver does not give apart (615 MiB on an idle H200).");
+        if (r >= 0 && gpu->error)
                 r = gf_strv_addf(reasons, "The driver has trouble with this GPU: %s", gpu->error);
         if (r >= 0 && xid)
                 r = gf_strv_addf(
@@ -95,7 +100,10 @@ static int add_kill(struct gpufree_account *account)
                 for (size_t k = 0; k < entry->keepers.n && r >= 0 && entry->kind != GPUFREE_ENTRY_OPEN; k++)
                         r = gf_holder_list_add(named ? &pids : &others, entry->keepers.v[k]);
         }
-        if (r >= 0 && others.n > 0) {
+        /* A GPU without a number cannot be selected by it. */
+        for (size_t i = 0; i < others.n && r >= 0 && gpu_of(account)->index < 0 && !gpu_of(account)->pci; i++)
+                r = gf_holder_list_add(&pids, others.v[i]);
+        if (r >= 0 && others.n > 0 && (gpu_of(account)->index >= 0 || gpu_of(account)->pci)) {
                 gf_str_add(&text, "gpufree kill");
                 gf_word_gpu_option(&text, gpu_of(account));
                 r = gf_word_take(&text, &account->commands);

@@ -167,7 +167,7 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("lst", "did you mean \"gpufree list\"");
         bad("kil", "did you mean \"gpufree kill\"");
         bad("frobnicate", "list, kill, check, wait");
-        bad("explain", "not in this version");
+        bad("explain 0", "\"0\" is no PID");
         bad("run", "not in this version");
         bad("park", "not in this version");
         bad("kill 1234", "--pid 1234");
@@ -184,9 +184,7 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("--scope galaxy", "none of machine or namespace");
         bad("--color blue", "none of auto, always or never");
         bad("kill --stop-owner", "not in this version");
-        bad("check --for reset", "not in this version");
-        bad("check --for unbind", "not in this version");
-        bad("check --for tea", "\"tea\" is no purpose");
+        bad("check --for tea", "\"tea\" is none of run, reset, mig, unload or unbind");
         bad("--gpu", "--gpu needs a value: --gpu LIST");
         bad("--json=1", "--json takes no value");
         bad("-Z", "no option -Z");

@@ -20,9 +20,9 @@ static void an_xid_is_read_with_gpu_and_pid(void **state)
         struct gf_xid xid = { 0 };
 
         (void)state;
-        assert_int_equal(parse("4,1234,56789012,-;NVRM: Xid (PCI:0000:3A:00): 31, pid=4242, name=python, Ch 00000008\n",
-                               &xid),
-                         1);
+        assert_int_equal(
+                parse("4,1234,56789012,-;NVRM: Xid (PCI:0000:3A:00): 31, pid=4242, name=python, Ch 00000008\n", &xid),
+                1);
         assert_int_equal(xid.number, 31);
         assert_string_equal(xid.pci, "0000:3a:00");
         assert_int_equal(xid.pid, 4242);
@@ -148,10 +148,14 @@ static void the_real_log_ends(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(an_xid_is_read_with_gpu_and_pid), cmocka_unit_test(a_blocked_task_is_read),
-                cmocka_unit_test(other_lines_are_none),            cmocka_unit_test(every_number_has_a_sentence),
-                cmocka_unit_test(a_log_is_read_latest_first),      cmocka_unit_test(the_latest_of_many_are_kept),
-                cmocka_unit_test(a_log_that_cannot_be_read_says_so), cmocka_unit_test(the_real_log_ends),
+                cmocka_unit_test(an_xid_is_read_with_gpu_and_pid),
+                cmocka_unit_test(a_blocked_task_is_read),
+                cmocka_unit_test(other_lines_are_none),
+                cmocka_unit_test(every_number_has_a_sentence),
+                cmocka_unit_test(a_log_is_read_latest_first),
+                cmocka_unit_test(the_latest_of_many_are_kept),
+                cmocka_unit_test(a_log_that_cannot_be_read_says_so),
+                cmocka_unit_test(the_real_log_ends),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

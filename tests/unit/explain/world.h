@@ -120,11 +120,9 @@ static inline void world_listed(struct world *w, int gpu, pid_t pid, uint64_t me
 {
         struct gf_driver_process *process = must(gf_vec_add(&w->s->driver.gpus.v[gpu].processes));
 
-        *process = (struct gf_driver_process){ .pid = pid,
-                                               .memory = memory,
-                                               .lists = lists,
-                                               .gpu_instance = UINT32_MAX,
-                                               .compute_instance = UINT32_MAX };
+        *process = (struct gf_driver_process){
+                .pid = pid, .memory = memory, .lists = lists, .gpu_instance = UINT32_MAX, .compute_instance = UINT32_MAX
+        };
 }
 
 static inline void world_dmabuf(struct world *w, pid_t pid, ino_t ino, uint64_t bytes)
@@ -134,6 +132,8 @@ static inline void world_dmabuf(struct world *w, pid_t pid, ino_t ino, uint64_t 
 
         *use = (struct gf_device_use){ .device = -1, .via = GPUFREE_VIA_DMABUF, .fds = 1, .bytes = bytes };
         (void)snprintf(use->exporter, sizeof(use->exporter), "nv_dmabuf");
-        *hit = (struct gf_hit){ .id = world_get(w, pid)->id, .via = GPUFREE_VIA_DMABUF, .node_ino = ino, .bytes = bytes };
+        *hit = (struct gf_hit){
+                .id = world_get(w, pid)->id, .via = GPUFREE_VIA_DMABUF, .node_ino = ino, .bytes = bytes
+        };
         (void)snprintf(hit->exporter, sizeof(hit->exporter), "nv_dmabuf");
 }
