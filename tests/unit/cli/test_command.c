@@ -129,7 +129,7 @@ static void explanations_are_escaped_like_everything_else(void **state)
                 struct run run = ran("story", "ok", forms[i]);
 
                 HAS_NOT(run.out, "\033");
-                HAS(run.out, i < 3 ? "\\x1B" : "\\u001b");
+                HAS(run.out, i < 3 ? "\\x1B" : "\\u001B");
                 assert_string_equal(run.err, "");
                 run_done(&run);
         }
