@@ -63,6 +63,8 @@ const struct cli_option cli_options[] = {
         OPTION("scan", '\0', "HOW", SCAN, CLI_GROUP_LOOK, CLI_OPT_SCAN, "auto (default), bpf or proc"),
         OPTION("scope", '\0', "WHAT", SCAN, CLI_GROUP_LOOK, CLI_OPT_SCOPE,
                "free for the whole machine (default) or for this PID namespace: machine, namespace"),
+        OPTION("sample", '\0', "DURATION", LIST, CLI_GROUP_LOOK, CLI_OPT_SAMPLE,
+               "watch so long how busy each holder keeps its GPU"),
         OPTION("dry-run", 'n', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_DRY_RUN, "show the plan, end nothing"),
         OPTION("yes", 'y', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_YES,
                "do not ask; needed when standard input is no terminal"),

@@ -210,6 +210,8 @@ static int take(struct cli_request *request, const struct cli_option *option, co
                 return take_duration(option->name, value, &request->timeout_ms, ret_error);
         case CLI_OPT_SETTLE:
                 return take_duration(option->name, value, &request->ladder.settle_ms, ret_error);
+        case CLI_OPT_SAMPLE:
+                return take_duration(option->name, value, &request->sample_ms, ret_error);
         case CLI_OPT_FOR:
                 return take_purpose(request, value, ret_error);
         case CLI_OPT_JSON:

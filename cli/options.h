@@ -50,6 +50,7 @@ enum cli_opt {
         CLI_OPT_TIMEOUT,
         CLI_OPT_SETTLE,
         CLI_OPT_FOR,
+        CLI_OPT_SAMPLE,
         CLI_OPT_JSON,
         CLI_OPT_QUIET,
         CLI_OPT_COLOR,
@@ -101,6 +102,7 @@ struct cli_request {
         struct gpufree_ladder ladder;
         bool signal_set, timeout_set;
         uint64_t timeout_ms; /* of wait: GPUFREE_UNKNOWN for ever */
+        uint64_t sample_ms; /* of list; 0: none */
         bool json, quiet;
         enum cli_color color;
 };

@@ -165,6 +165,9 @@ int gpufree_selection_add(gpufree_selection *selection, enum gpufree_criterion c
  * -ECANCELED, -ENOENT (no /proc), -ENOMEM. A look that could not see everything succeeds and says so.
  */
 int gpufree_look(gpufree *context, const gpufree_selection *selection, gpufree_snapshot **ret_snapshot);
+/* Watches the GPUs of a look for a while: what each holder uses of them. Where the driver cannot say, nothing is
+ * known; that is no error. -ECANCELED */
+int gpufree_sample(gpufree *context, gpufree_snapshot *snapshot, uint64_t milliseconds);
 gpufree_snapshot *gpufree_snapshot_ref(gpufree_snapshot *snapshot);
 gpufree_snapshot *gpufree_snapshot_unref(gpufree_snapshot *snapshot);
 
@@ -255,6 +258,11 @@ int gpufree_holder_device(const gpufree_holder *holder, size_t position, int *re
 size_t gpufree_holder_gpu_count(const gpufree_holder *holder);
 int gpufree_holder_gpu(const gpufree_holder *holder, size_t position, int *ret_gpu, uint64_t *ret_memory,
                        bool *ret_context);
+/*
+ * Percent of its GPU that the holder used while gpufree_sample() watched; GPUFREE_UNKNOWN: not sampled, or not to be
+ * told. 0 is only said after at least 4 answers without a sample, over a second or more.
+ */
+uint64_t gpufree_holder_gpu_busy(const gpufree_holder *holder, size_t position);
 /* "zombie-leader", "stopped", "orphan", "inherited-from:511", "own-device-node", …; NULL after the last. */
 const char *gpufree_holder_note(const gpufree_holder *holder, size_t index);
 

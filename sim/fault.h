@@ -19,6 +19,7 @@ struct sim_fault {
         uint64_t late_ms; /* or comes back this much later */
         bool no_v2, no_v3;
         bool stride32;
+        uint64_t busy; /* percent that every listed process shows; 0: no samples */
         bool full_list;            /* as many processes as the driver lists at most */
         enum sim_call hang, crash; /* in which call */
         unsigned error;            /* an NVML return code; 0 none */
@@ -27,7 +28,7 @@ struct sim_fault {
 };
 
 /*
- * dead-pids, hide-pids, never, late=MS, no-v2, no-v3, stride32, full-list, hang[=CALL], crash[=CALL],
+ * dead-pids, hide-pids, never, late=MS, no-v2, no-v3, stride32, full-list, busy=PERCENT, hang[=CALL], crash[=CALL],
  * error=CODE[:GPU[:CALL]]; CALL is init, handle, list or memory. Without GPU an error comes from init, with one from
  * handle, unless said. NULL is no fault. -EINVAL.
  */

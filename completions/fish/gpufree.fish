@@ -34,6 +34,7 @@ complete -c gpufree -n $scan -l any-open -d 'also those that merely have a GPU d
 complete -c gpufree -n $scan -l dev-root -x -a '(__fish_complete_directories)' -d 'look for device nodes here'
 complete -c gpufree -n $scan -l scan -x -a 'auto bpf proc' -d 'how to look'
 complete -c gpufree -n $scan -l scope -x -a 'machine namespace' -d 'what free is about'
+complete -c gpufree -n 'not __fish_seen_subcommand_from kill check wait explain help' -l sample -x -a '2s' -d 'watch how busy each holder is'
 complete -c gpufree -n $scan -l json -d 'one JSON document'
 complete -c gpufree -n $scan -s q -l quiet -d 'PIDs alone'
 

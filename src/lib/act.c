@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "end/end.h"
+#include "gpu/sample.h"
 #include "lib/context.h"
 #include "pipeline.h"
 #include "verify/verify.h"
@@ -10,13 +11,6 @@
 int gpufree_look(gpufree *context, const gpufree_selection *selection, gpufree_snapshot **ret_snapshot)
 {
         return gf_look(context, selection, ret_snapshot);
-}
-
-int gpufree_plan_new(gpufree *context, gpufree_snapshot *snapshot, gpufree_plan **ret_plan)
-{
-        int r = gf_plan_make(snapshot, ret_plan);
-
-        return r < 0 ? gf_fail(&context->env, r, "making the plan: %s", strerror(-r)) : r;
 }
 
 /* Every failure leaves a sentence; the rooms below say more where they know more. */
@@ -29,6 +23,20 @@ static int explain_failure(struct gpufree *context, int r, const char *what)
         if (r < 0 && !context->env.error)
                 return gf_fail(&context->env, r, "%s: %s", what, strerror(-r));
         return r;
+}
+
+int gpufree_sample(gpufree *context, gpufree_snapshot *snapshot, uint64_t milliseconds)
+{
+        int r = context->nvml ? gf_sample(&context->env, context->nvml, snapshot, milliseconds) : 0;
+
+        return explain_failure(context, r, "sample");
+}
+
+int gpufree_plan_new(gpufree *context, gpufree_snapshot *snapshot, gpufree_plan **ret_plan)
+{
+        int r = gf_plan_make(snapshot, ret_plan);
+
+        return r < 0 ? gf_fail(&context->env, r, "making the plan: %s", strerror(-r)) : r;
 }
 
 /* A caller built against an older header has a shorter ladder: what it lacks keeps its default. */

@@ -60,6 +60,8 @@ struct gf_gpu_use {
         bool context;   /* holds it; false: merely open */
         bool listed;    /* the driver lists this PID there */
         bool inherited; /* memory is booked to a dead process, this one keeps it */
+        bool sampled;   /* `busy` is known */
+        unsigned busy;  /* percent of the time sampled */
 };
 
 struct gpufree_holder {

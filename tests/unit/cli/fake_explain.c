@@ -26,6 +26,14 @@ const char *gpufree_purpose_name(enum gpufree_purpose purpose)
         return purpose == GPUFREE_FOR_RESET ? "reset" : "other";
 }
 
+int gpufree_sample(gpufree *context, gpufree_snapshot *snapshot, uint64_t milliseconds)
+{
+        (void)context;
+        (void)snapshot;
+        (void)milliseconds;
+        return 0;
+}
+
 int gpufree_account_new(gpufree *context, gpufree_snapshot *snapshot, size_t gpu, gpufree_account **ret_account)
 {
         (void)context;
