@@ -149,6 +149,11 @@ int cli_list(struct cli_session *session)
         r = cli_look(session, &snapshot);
         if (r != 0)
                 return r;
+        if (session->request->sample_ms > 0) {
+                r = gpufree_sample(session->context, snapshot, session->request->sample_ms);
+                if (r < 0)
+                        return cli_failed(session, r);
+        }
         code = gpufree_snapshot_complete(snapshot) || cli_no_gpu(session, snapshot) ? GPUFREE_OK : GPUFREE_INCOMPLETE;
         if (gpufree_check(session->context, snapshot, &report) < 0)
                 report = NULL; /* then no GPU is called free */

@@ -215,6 +215,7 @@ static json_t *holder_gpus(const gpufree_snapshot *snapshot, const gpufree_holde
                 cli_json_set(object, "pci", cli_json_text_or_null(gpufree_gpu_pci(gpu)));
                 cli_json_set(object, "memory", cli_json_number(memory));
                 cli_json_set(object, "context", json_boolean(context));
+                cli_json_set(object, "busy", cli_json_number(gpufree_holder_gpu_busy(holder, i)));
                 (void)json_array_append_new(array, object);
         }
         return array;

@@ -51,6 +51,8 @@ static int run(struct cli_session *session, struct cli_request *request)
                 return cli_park(session);
         case CLI_UNPARK:
                 return cli_unpark(session);
+        case CLI_EXPLAIN:
+                return cli_explain(session);
         case CLI_HELP:
         case CLI_COMMANDS:
         default:

@@ -7,7 +7,8 @@
 #define WAIT (1u << CLI_WAIT)
 #define PARK (1u << CLI_PARK)
 #define UNPARK (1u << CLI_UNPARK)
-#define SELECTING (LIST | KILL | CHECK | WAIT | PARK)
+#define EXPLAIN (1u << CLI_EXPLAIN)
+#define SELECTING (LIST | KILL | CHECK | WAIT | PARK | EXPLAIN)
 #define SCAN (SELECTING | UNPARK) /* the commands that look at the machine */
 #define EVERY (SCAN | (1u << CLI_HELP))
 
@@ -22,10 +23,17 @@ const struct cli_command_info cli_commands[CLI_COMMANDS] = {
                        "Without a selection every holder of a GPU is meant. Services and this login are left "
                        "alone.\n" },
         [CLI_CHECK] = { "check", "exit status: free or not", "check [OPTION...] [DEVICE...]",
-                        "Says whether the selected GPUs are free, on what evidence, and exits 0 (free) or 1 "
-                        "(held).\n" },
+                        "Says whether the selected GPUs are free, on what evidence, and exits 0 (free) or 1 (held).\n"
+                        "With --for reset, mig, unload or unbind: what stands in the way of that, in the order to\n"
+                        "clear it, with commands (exit 1), or that nothing does (exit 0). It does none of it.\n" },
         [CLI_WAIT] = { "wait", "wait until the selected GPUs are free", "wait [OPTION...] [DEVICE...]",
                        "Blocks until the selected GPUs are free, or until --timeout (exit 6).\n" },
+        [CLI_EXPLAIN] = { "explain", "every MiB of a GPU, or why a process does not let go",
+                          "explain [OPTION...] [PID...|DEVICE...]",
+                          "Without a PID: the account of each selected GPU: what is reserved, what each process has, "
+                          "what\nis kept of dead processes and by whom, what is unaccounted and why; and what to type "
+                          "next.\nWith PIDs, or with options that select processes: what each holds and how, what its "
+                          "threads wait\nfor, its signals, who would start it again, errors in the kernel log.\n" },
         [CLI_PARK] = { "park", "take their memory off the GPU without ending them", "park OPTION... [DEVICE...]",
                        "Stops the selected CUDA processes, copies their GPU memory to host memory, and verifies that "
                        "it\n"
@@ -68,6 +76,8 @@ const struct cli_option cli_options[] = {
         OPTION("scan", '\0', "HOW", SCAN, CLI_GROUP_LOOK, CLI_OPT_SCAN, "auto (default), bpf or proc"),
         OPTION("scope", '\0', "WHAT", SCAN, CLI_GROUP_LOOK, CLI_OPT_SCOPE,
                "free for the whole machine (default) or for this PID namespace: machine, namespace"),
+        OPTION("sample", '\0', "DURATION", LIST, CLI_GROUP_LOOK, CLI_OPT_SAMPLE,
+               "watch so long how busy each holder keeps its GPU"),
         OPTION("dry-run", 'n', NULL, KILL | PARK, CLI_GROUP_KILL, CLI_OPT_DRY_RUN, "show the plan, end (park) nothing"),
         OPTION("yes", 'y', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_YES,
                "do not ask; needed when standard input is no terminal"),
@@ -87,7 +97,8 @@ const struct cli_option cli_options[] = {
                "for the whole (kill: 60s; wait: none; park: 10m)"),
         OPTION("settle", '\0', "DURATION", KILL | WAIT | PARK | UNPARK, CLI_GROUP_WAIT, CLI_OPT_SETTLE,
                "how long memory may take to come back (5s)"),
-        OPTION("for", '\0', "PURPOSE", CHECK, CLI_GROUP_WAIT, CLI_OPT_FOR, "free for what: run (the only one yet)"),
+        OPTION("for", '\0', "PURPOSE", CHECK, CLI_GROUP_WAIT, CLI_OPT_FOR,
+               "free for what: run (default), reset, mig, unload, unbind"),
         OPTION("by", '\0', "WHAT", LIST, CLI_GROUP_OUTPUT, CLI_OPT_BY, "a line for each owner: owner"),
         OPTION("json", '\0', NULL, SCAN, CLI_GROUP_OUTPUT, CLI_OPT_JSON, "one JSON document"),
         OPTION("quiet", 'q', NULL, SCAN, CLI_GROUP_OUTPUT, CLI_OPT_QUIET, "PIDs alone, one a line"),

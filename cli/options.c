@@ -9,8 +9,7 @@
 #include "base/num.h"
 
 /* Later issues bring these; until then the answer is a plain one. */
-static const char *const later_commands[] = { "explain", "run", "top", "watch" };
-static const char *const later_purposes[] = { "reset", "mig", "unload", "unbind" };
+static const char *const later_commands[] = { "run", "top", "watch" };
 
 _printf_(2, 3) static int wrong(char **ret_error, const char *format, ...)
 {
@@ -47,14 +46,16 @@ static int unknown_command(const char *word, char **ret_error)
                 names[i] = cli_commands[i].name;
         if (one_of(word, later_commands, ELEMENTSOF(later_commands)))
                 return wrong(ret_error,
-                             "%s: not in this version; it has list, kill, check, wait, park, unpark and help", word);
+                             "%s: not in this version; it has list, kill, check, wait, explain, park, unpark and help",
+                             word);
         near = cli_nearest(word, names, CLI_COMMANDS);
         if (near)
                 return wrong(ret_error, "\"%s\" is no command; did you mean \"gpufree %s\"?", word, near);
-        return wrong(ret_error,
-                     "\"%s\" is no command (list, kill, check, wait, park, unpark, help) and no device path (like "
-                     "/dev/nvidia0)",
-                     word);
+        return wrong(
+                ret_error,
+                "\"%s\" is no command (list, kill, check, wait, explain, park, unpark, help) and no device path (like "
+                "/dev/nvidia0)",
+                word);
 }
 
 static int unknown_option(const char *name, char **ret_error)
@@ -125,13 +126,19 @@ static int take_word(const char *name, const char *value, const char *const *wor
         return r;
 }
 
-static int take_purpose(const char *value, char **ret_error)
+static int take_purpose(struct cli_request *request, const char *value, char **ret_error)
 {
-        if (strcmp(value, "run") == 0)
-                return 0;
-        if (one_of(value, later_purposes, ELEMENTSOF(later_purposes)))
-                return wrong(ret_error, "check --for %s: not in this version; it has --for run", value);
-        return wrong(ret_error, "--for: \"%s\" is no purpose; this version has run", value);
+        static const char *const purposes[] = { "run", "reset", "mig", "unload", "unbind" };
+        static const enum gpufree_purpose known[] = { GPUFREE_FOR_RESET, GPUFREE_FOR_RESET, GPUFREE_FOR_MIG,
+                                                      GPUFREE_FOR_UNLOAD, GPUFREE_FOR_UNBIND };
+        unsigned n = 0;
+        int r = take_word("for", value, purposes, ELEMENTSOF(purposes), &n, ret_error);
+
+        if (r < 0)
+                return r;
+        request->purpose_set = n > 0;
+        request->purpose = known[n];
+        return 0;
 }
 
 static int take_criterion(struct cli_request *request, const struct cli_option *option, const char *value)
@@ -220,8 +227,10 @@ static int take(struct cli_request *request, const struct cli_option *option, co
                 return take_duration(option->name, value, &request->timeout_ms, ret_error);
         case CLI_OPT_SETTLE:
                 return take_duration(option->name, value, &request->ladder.settle_ms, ret_error);
+        case CLI_OPT_SAMPLE:
+                return take_duration(option->name, value, &request->sample_ms, ret_error);
         case CLI_OPT_FOR:
-                return take_purpose(value, ret_error);
+                return take_purpose(request, value, ret_error);
         case CLI_OPT_BY:
                 request->by_owner = strcmp(value, "owner") == 0;
                 return request->by_owner ? 0 : wrong(ret_error, "--by: \"%s\" is none of owner", value);
@@ -295,7 +304,9 @@ static int take_pid(struct cli_request *request, const char *word, char **ret_er
         pid_t pid, *slot;
 
         if (gf_parse_pid(word, &pid) < 0)
-                return wrong(ret_error, "%s: is no PID (gpufree list shows who is parked)", word);
+                return request->command == CLI_EXPLAIN
+                               ? wrong(ret_error, "explain: \"%s\" is no PID", word)
+                               : wrong(ret_error, "%s: is no PID (gpufree list shows who is parked)", word);
         slot = gf_vec_add(&request->pids);
         if (!slot)
                 return -ENOMEM;
@@ -308,7 +319,7 @@ static int take_positional(struct cli_request *request, const char *word, char *
         const char **path;
         bool number = word[0] != '\0' && word[strspn(word, "0123456789")] == '\0';
 
-        if (request->named && request->command == CLI_UNPARK)
+        if (request->named && (request->command == CLI_UNPARK || (number && request->command == CLI_EXPLAIN)))
                 return take_pid(request, word, ret_error);
         if (number)
                 return wrong(ret_error,

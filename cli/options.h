@@ -14,6 +14,7 @@ enum cli_command {
         CLI_KILL,
         CLI_CHECK,
         CLI_WAIT,
+        CLI_EXPLAIN,
         CLI_PARK,
         CLI_UNPARK,
         CLI_HELP,
@@ -57,6 +58,7 @@ enum cli_opt {
         CLI_OPT_TIMEOUT,
         CLI_OPT_SETTLE,
         CLI_OPT_FOR,
+        CLI_OPT_SAMPLE,
         CLI_OPT_JSON,
         CLI_OPT_QUIET,
         CLI_OPT_COLOR,
@@ -97,7 +99,9 @@ struct cli_request {
         bool help, version, dump;
         GF_VEC(struct cli_criterion) criteria;
         GF_VEC(const char *) paths;
-        GF_VEC(pid_t) pids; /* of unpark */
+        GF_VEC(pid_t) pids; /* positional, of explain, unpark */
+        bool purpose_set;   /* check --for something else than run */
+        enum gpufree_purpose purpose;
         GF_VEC(const struct cli_option *) seen;
         const char *dev_root, *config;
         enum gpufree_scan_method scan;
@@ -107,7 +111,8 @@ struct cli_request {
         bool signal_set, grace_set, timeout_set;
         uint64_t timeout_ms; /* of wait: GPUFREE_UNKNOWN for ever */
         struct gpufree_park_options park;
-        bool all; /* of unpark */
+        bool all;           /* of unpark */
+        uint64_t sample_ms; /* of list; 0: none */
         bool json, quiet;
         bool by_owner;
         enum cli_color color;

@@ -244,6 +244,18 @@ char *cli_view_how(const struct cli_term *term, const gpufree_snapshot *snapshot
                 add_escaped(term, &out, note_text(note));
                 gap = ", ";
         }
+        for (size_t i = 0; i < gpufree_holder_gpu_count(holder); i++) {
+                uint64_t busy = gpufree_holder_gpu_busy(holder, i);
+                int position = -1;
+
+                if (gpufree_holder_gpu(holder, i, &position, NULL, NULL) < 0 || position != gpu ||
+                    busy == GPUFREE_UNKNOWN)
+                        continue;
+                if (busy > 0)
+                        gf_str_addf(&out, "%s%llu %% busy", gap, (unsigned long long)busy), gap = ", ";
+                else
+                        gf_str_addf(&out, "%sidle", gap), gap = ", ";
+        }
         if (gpufree_holder_state(holder) == 'D')
                 gf_str_addf(&out, "%sin the kernel (D)", gap), gap = ", ";
         if (gpufree_holder_protected(holder))

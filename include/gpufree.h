@@ -179,6 +179,9 @@ int gpufree_selection_add(gpufree_selection *selection, enum gpufree_criterion c
  * -ECANCELED, -ENOENT (no /proc), -ENOMEM. A look that could not see everything succeeds and says so.
  */
 int gpufree_look(gpufree *context, const gpufree_selection *selection, gpufree_snapshot **ret_snapshot);
+/* Watches the GPUs of a look for a while: what each holder uses of them. Where the driver cannot say, nothing is
+ * known; that is no error. -ECANCELED */
+int gpufree_sample(gpufree *context, gpufree_snapshot *snapshot, uint64_t milliseconds);
 gpufree_snapshot *gpufree_snapshot_ref(gpufree_snapshot *snapshot);
 gpufree_snapshot *gpufree_snapshot_unref(gpufree_snapshot *snapshot);
 
@@ -278,6 +281,11 @@ int gpufree_holder_device(const gpufree_holder *holder, size_t position, int *re
 size_t gpufree_holder_gpu_count(const gpufree_holder *holder);
 int gpufree_holder_gpu(const gpufree_holder *holder, size_t position, int *ret_gpu, uint64_t *ret_memory,
                        bool *ret_context);
+/*
+ * Percent of its GPU that the holder used while gpufree_sample() watched; GPUFREE_UNKNOWN: not sampled, or not to be
+ * told. 0 is only said after at least 4 answers without a sample, over a second or more.
+ */
+uint64_t gpufree_holder_gpu_busy(const gpufree_holder *holder, size_t position);
 /* "zombie-leader", "stopped", "orphan", "inherited-from:511", "own-device-node", …; NULL after the last. */
 const char *gpufree_holder_note(const gpufree_holder *holder, size_t index);
 
@@ -466,6 +474,95 @@ size_t gpufree_report_stop_count(const gpufree_report *report);
 int gpufree_report_stop(const gpufree_report *report, size_t position, const char **ret_owner, const char **ret_command,
                         enum gpufree_stop_outcome *ret_outcome, int *ret_status, const char **ret_output,
                         const char **ret_sentence, uint64_t *ret_elapsed_ms);
+
+/* ---- explain: every MiB of a GPU, why a process does not let go, what stands in the way ---- */
+
+/* What a part of a GPU's memory is. */
+enum gpufree_entry {
+        GPUFREE_ENTRY_RESERVED,   /* by the driver; no part of "used" */
+        GPUFREE_ENTRY_PROCESS,    /* a process that the driver lists and that was seen to hold the GPU */
+        GPUFREE_ENTRY_MPS_SERVER, /* the same: the server of the Multi-Process Service */
+        GPUFREE_ENTRY_MPS_CLIENT, /* the same: one of its clients */
+        GPUFREE_ENTRY_DEAD,       /* booked to a PID that has ended; the keepers have what it had open */
+        GPUFREE_ENTRY_DMABUF,     /* a dma-buf exported by the driver, and who has it */
+        GPUFREE_ENTRY_HANDLE,     /* exported memory handles: how much is in each the driver does not say */
+        GPUFREE_ENTRY_TOGETHER,   /* what several hold together: the driver gives no figure for each */
+        GPUFREE_ENTRY_UNSEEN,     /* listed by the driver, could not be looked at */
+        GPUFREE_ENTRY_OPEN,       /* merely open: no memory of its own, bytes are GPUFREE_UNKNOWN */
+        GPUFREE_ENTRY_INSTANCE,   /* sum of a MIG instance; its processes are counted above */
+        GPUFREE_ENTRY_UNACCOUNTED,
+};
+/* "reserved", "process", "mps-server", "mps-client", "dead", "dma-buf", "handle", "together", "unseen", "open",
+ * "mig-instance", "unaccounted" */
+const char *gpufree_entry_name(enum gpufree_entry entry);
+
+typedef struct gpufree_account gpufree_account;
+/* The account of the GPU at `gpu` (position in the snapshot); reads the kernel log. Keeps the snapshot alive. -ENODEV */
+int gpufree_account_new(gpufree *context, gpufree_snapshot *snapshot, size_t gpu, gpufree_account **ret_account);
+gpufree_account *gpufree_account_unref(gpufree_account *account);
+const gpufree_gpu *gpufree_account_gpu(const gpufree_account *account);
+/* What of "used" has a name: the sum of the entries that count. GPUFREE_UNKNOWN when one of them is not known. */
+uint64_t gpufree_account_named(const gpufree_account *account);
+uint64_t gpufree_account_unaccounted(const gpufree_account *account);
+size_t gpufree_account_entry_count(const gpufree_account *account);
+/* One part: its size, whether it counts (a part of "used"), the PID it is booked to (0 none), a sentence. -ERANGE */
+int gpufree_account_entry(const gpufree_account *account, size_t position, enum gpufree_entry *ret_kind,
+                          uint64_t *ret_bytes, bool *ret_counts, pid_t *ret_pid, const char **ret_sentence);
+/* Who keeps that part; NULL after the last. */
+const gpufree_holder *gpufree_account_keeper(const gpufree_account *account, size_t position, size_t index);
+/* Why memory is unaccounted for, the likeliest first; NULL after the last. */
+const char *gpufree_account_reason(const gpufree_account *account, size_t index);
+/* What to type next; NULL after the last. */
+const char *gpufree_account_command(const gpufree_account *account, size_t index);
+/* Why the kernel log could not be read, a sentence; NULL: it could. */
+const char *gpufree_account_log_error(const gpufree_account *account);
+/* Errors of this GPU in the kernel log, the latest first: Xid number, age, PID it names (0 none), what the number means
+ * and the line itself. -ERANGE after the last. */
+int gpufree_account_xid(const gpufree_account *account, size_t index, unsigned *ret_number, uint64_t *ret_age_ms,
+                        pid_t *ret_pid, const char **ret_meaning, const char **ret_line);
+
+typedef struct gpufree_story gpufree_story;
+/* What this process holds, what it waits for, who would start it again. It need not hold anything. Keeps the snapshot
+ * alive. -ESRCH: there is no such process. */
+int gpufree_story_new(gpufree *context, gpufree_snapshot *snapshot, pid_t pid, gpufree_story **ret_story);
+gpufree_story *gpufree_story_unref(gpufree_story *story);
+/* Who it is; without devices and GPUs when it holds none. */
+const gpufree_holder *gpufree_story_process(const gpufree_story *story);
+/* In order; the topic is "holds", "state", "threads", "signals", "family", "restart", "log", "next". -ERANGE */
+int gpufree_story_sentence(const gpufree_story *story, size_t index, const char **ret_topic, const char **ret_sentence);
+/* Its threads (the first 64 of them): state, where in the kernel it waits and its kernel stack, or NULL. -ERANGE */
+size_t gpufree_story_threads(const gpufree_story *story); /* how many there are in all */
+int gpufree_story_thread(const gpufree_story *story, size_t position, pid_t *ret_tid, char *ret_state,
+                         const char **ret_wchan, const char **ret_stack);
+/* Signals sent and not yet taken, of the process and of its threads: bit N-1 is signal N. GPUFREE_UNKNOWN */
+uint64_t gpufree_story_pending(const gpufree_story *story);
+pid_t gpufree_story_child(const gpufree_story *story, size_t index); /* 0 after the last */
+int gpufree_story_xid(const gpufree_story *story, size_t index, unsigned *ret_number, uint64_t *ret_age_ms,
+                      pid_t *ret_pid, const char **ret_meaning, const char **ret_line);
+
+enum gpufree_purpose {
+        GPUFREE_FOR_RESET,  /* of the selected GPUs */
+        GPUFREE_FOR_MIG,    /* turning MIG mode on or off */
+        GPUFREE_FOR_UNLOAD, /* of the driver's kernel module */
+        GPUFREE_FOR_UNBIND, /* of the selected GPUs from their driver */
+};
+const char *gpufree_purpose_name(enum gpufree_purpose purpose); /* "reset", "mig", "unload", "unbind" */
+
+typedef struct gpufree_blockers gpufree_blockers;
+/* What stands in the way of that on the selected GPUs, in the order to clear it. Nothing is done. */
+int gpufree_blockers_new(gpufree *context, gpufree_snapshot *snapshot, enum gpufree_purpose purpose,
+                         gpufree_blockers **ret_blockers);
+gpufree_blockers *gpufree_blockers_unref(gpufree_blockers *blockers);
+/* OK: nothing; HELD; INCOMPLETE: nothing was found, but not everything could be seen. */
+enum gpufree_outcome gpufree_blockers_outcome(const gpufree_blockers *blockers);
+/* A step: "process", "service", "vm", "console", "module", "vfio", "reference"; what it is; the command that clears it,
+ * or NULL. -ERANGE after the last. */
+int gpufree_blockers_step(const gpufree_blockers *blockers, size_t index, const char **ret_kind,
+                          const char **ret_sentence, const char **ret_command);
+/* What else is to be known, sentences; NULL after the last. */
+const char *gpufree_blockers_note(const gpufree_blockers *blockers, size_t index);
+/* The command that is in the way of nothing then ("nvidia-smi --gpu-reset -i 0"), or NULL. */
+const char *gpufree_blockers_goal(const gpufree_blockers *blockers);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -105,6 +105,7 @@ static int parse_one(const char *name, char *value, struct sim_fault *fault)
                      : gf_streq(name, "no-v2")     ? &fault->no_v2
                      : gf_streq(name, "no-v3")     ? &fault->no_v3
                      : gf_streq(name, "stride32")  ? &fault->stride32
+                     : gf_streq(name, "full-list") ? &fault->full_list
                                                    : NULL;
 
         if (flag) {
@@ -113,6 +114,8 @@ static int parse_one(const char *name, char *value, struct sim_fault *fault)
         }
         if (gf_streq(name, "late"))
                 return value ? gf_parse_u64(value, &fault->late_ms) : -EINVAL;
+        if (gf_streq(name, "busy"))
+                return value && gf_parse_u64(value, &fault->busy) == 0 && fault->busy <= 100 ? 0 : -EINVAL;
         if (gf_streq(name, "error"))
                 return value ? parse_error(value, fault) : -EINVAL;
         if (gf_streq(name, "hang") || gf_streq(name, "crash")) {

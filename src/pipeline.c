@@ -14,6 +14,7 @@
 
 #include "gpu/attribute.h"
 #include "gpu/inventory.h"
+#include "gpu/vendor.h"
 #include "owner/owner.h"
 #include "gaps.h"
 #include "scan/merge.h"
@@ -374,6 +375,7 @@ static int look_stages(struct gpufree *context, const struct gpufree_selection *
                        struct gpufree_snapshot *snapshot)
 {
         _cleanup_(gf_self_done) struct gf_self self = { 0 };
+        _cleanup_(gf_vendor_uses_done) gf_vendor_uses vendor_uses = { 0 };
         struct gf_env *env = &context->env;
         int r;
 
@@ -398,6 +400,10 @@ static int look_stages(struct gpufree *context, const struct gpufree_selection *
         if (r < 0)
                 return r;
         r = gf_merge_hits(snapshot);
+        if (r >= 0)
+                r = gf_vendor_read(env, snapshot, &vendor_uses);
+        if (r >= 0)
+                r = gf_vendor_add_holders(env, snapshot, &vendor_uses);
         if (r < 0)
                 return r;
         snapshot->boot_ticks = gf_boottime_ticks();
@@ -405,6 +411,8 @@ static int look_stages(struct gpufree *context, const struct gpufree_selection *
         if (r < 0)
                 return r;
         r = gf_attribute(snapshot);
+        if (r >= 0)
+                r = gf_vendor_apply(snapshot, &vendor_uses);
         if (r < 0)
                 return r;
         r = gf_self_read(env, &self);
@@ -522,7 +530,9 @@ static int eye_still_holds(void *userdata, const struct gpufree_holder *holder)
         /* A queue that nobody can see into: it was not seen to let go. */
         if (last->opaque.n > 0)
                 return 1;
-        return pid_runs(env, holder->id.pid) ? 0 : -ESRCH;
+        if (!pid_runs(env, holder->id.pid))
+                return -ESRCH;
+        return gf_vendor_still_lists(env, holder) ? 1 : 0;
 }
 
 static int eye_memory(void *userdata, struct gf_driver_report *ret_report)

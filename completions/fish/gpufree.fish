@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # fish completion for gpufree
-set -l commands list kill check wait park unpark help
+set -l commands list kill check wait explain park unpark help
 set -l none "not __fish_seen_subcommand_from $commands"
 set -l scan "not __fish_seen_subcommand_from unpark help"
 set -l look "not __fish_seen_subcommand_from help"
@@ -12,10 +12,11 @@ complete -c gpufree -n $none -a list -d 'who holds each GPU'
 complete -c gpufree -n $none -a kill -d 'end the selected holders, prove the memory came back'
 complete -c gpufree -n $none -a check -d 'exit status: free or not'
 complete -c gpufree -n $none -a wait -d 'wait until the selected GPUs are free'
+complete -c gpufree -n $none -a explain -d 'every MiB of a GPU, or why a process does not let go'
 complete -c gpufree -n $none -a park -d 'take their memory off the GPU without ending them'
 complete -c gpufree -n $none -a unpark -d 'bring parked processes back'
 complete -c gpufree -n $none -a help -d 'the overview, or the help of one command'
-complete -c gpufree -n '__fish_seen_subcommand_from help' -f -a 'list kill check wait park unpark help'
+complete -c gpufree -n '__fish_seen_subcommand_from help' -f -a 'list kill check wait explain park unpark help'
 
 complete -c gpufree -l color -x -a 'auto always never' -d 'colours'
 complete -c gpufree -s h -l help -d 'help, also for one command'
@@ -40,6 +41,7 @@ complete -c gpufree -n $look -l scan -x -a 'auto bpf proc' -d 'how to look'
 complete -c gpufree -n $look -l scope -x -a 'machine namespace' -d 'what free is about'
 complete -c gpufree -n $look -l json -d 'one JSON document'
 complete -c gpufree -n $look -s q -l quiet -d 'PIDs alone'
+complete -c gpufree -n 'not __fish_seen_subcommand_from kill check wait explain park unpark help' -l sample -x -a '2s' -d 'watch how busy each holder is'
 
 complete -c gpufree -n $planning -s n -l dry-run -d 'show the plan, do nothing'
 complete -c gpufree -n $ending -s y -l yes -d 'do not ask'
@@ -54,4 +56,4 @@ complete -c gpufree -n '__fish_seen_subcommand_from park unpark' -l continue -d 
 complete -c gpufree -n '__fish_seen_subcommand_from unpark' -l all -d 'every parked process that a record tells of'
 complete -c gpufree -n '__fish_seen_subcommand_from unpark' -l to -x -d 'to this GPU, or each to another'
 complete -c gpufree -n '__fish_seen_subcommand_from list' -l by -x -a owner -d 'a line for each owner'
-complete -c gpufree -n '__fish_seen_subcommand_from check' -l for -x -a run -d 'free for what'
+complete -c gpufree -n '__fish_seen_subcommand_from check' -l for -x -a 'run reset mig unload unbind' -d 'free for what'

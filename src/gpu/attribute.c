@@ -133,6 +133,7 @@ static void prepare(struct gf_attribution *a)
         struct gf_inventory *inventory = &snapshot->inventory;
 
         snapshot->dead.n = 0;
+        snapshot->dmabufs.n = 0;
         for (size_t i = 0; i < snapshot->holders.n; i++) {
                 snapshot->holders.v[i].gpus.n = 0;
                 a->by_pid[i] = (struct gf_pid_index){ snapshot->holders.v[i].id.pid, i };

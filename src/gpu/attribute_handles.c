@@ -143,6 +143,12 @@ static int find_exporter(const struct gf_attribution *a, const struct share *sha
 
 static int give_dmabuf(struct gf_attribution *a, const struct share *group, size_t n, size_t gpu)
 {
+        struct gf_dmabuf *given = gf_vec_add(&a->snapshot->dmabufs);
+
+        if (!given)
+                return -ENOMEM;
+        *given = (struct gf_dmabuf){ group[0].dev, group[0].ino, group[0].bytes, (int)gpu,
+                                     a->snapshot->holders.v[group[0].holder].id.pid };
         for (size_t i = 0; i < n; i++) {
                 struct gpufree_holder *holder = &a->snapshot->holders.v[group[i].holder];
                 struct gf_gpu_use *use;

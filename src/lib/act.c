@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "end/end.h"
+#include "gpu/sample.h"
 #include "lib/context.h"
 #include "pipeline.h"
 #include "verify/verify.h"
@@ -68,6 +69,13 @@ static int explain_failure(struct gpufree *context, int r, const char *what)
         if (r < 0 && !context->env.error)
                 return gf_fail(&context->env, r, "%s: %s", what, strerror(-r));
         return r;
+}
+
+int gpufree_sample(gpufree *context, gpufree_snapshot *snapshot, uint64_t milliseconds)
+{
+        int r = context->nvml ? gf_sample(&context->env, context->nvml, snapshot, milliseconds) : 0;
+
+        return explain_failure(context, r, "sample");
 }
 
 /* A caller built against an older header has a shorter ladder: what it lacks keeps its default. */

@@ -218,3 +218,31 @@ PY
         GPUFREE_SIM_FAULT=hide-pids run gpufree list -q
         [ "$output" = "$pid" ]
 }
+
+@test "list --sample: busy is said, idle only after a second of answers, unknown otherwise" {
+        sim_up --gpus 1
+        add plain --gpu 0
+        GPUFREE_SIM_FAULT=busy=87 run gpufree list --sample 600ms
+        echo "$output"
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"87 % busy"* ]]
+        GPUFREE_SIM_FAULT=busy=87 run gpufree list --sample 600ms --json
+        [ "$(json '["holders"][0]["gpus"][0]["busy"]')" = 87 ]
+        run gpufree list --sample 500ms
+        [[ "$output" != *idle* ]]
+        [[ "$output" != *busy* ]]
+        run gpufree list --sample 1300ms
+        echo "$output"
+        [[ "$output" == *"; idle"* ]]
+        run gpufree list
+        [[ "$output" != *idle* ]]
+}
+
+@test "list --sample: a driver that fails says nothing of anybody" {
+        sim_up --gpus 1
+        add plain --gpu 0
+        for fault in error=15 error=15:0 crash=handle; do
+                GPUFREE_SIM_FAULT=$fault run gpufree list --sample 1300ms --json
+                [ "$(json '["holders"][0]["gpus"][0]["busy"]')" = null ]
+        done
+}

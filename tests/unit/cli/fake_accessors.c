@@ -304,6 +304,13 @@ int gpufree_holder_device(const gpufree_holder *holder, size_t position, int *re
         return 0;
 }
 
+uint64_t gpufree_holder_gpu_busy(const gpufree_holder *holder, size_t position)
+{
+        (void)holder;
+        (void)position;
+        return GPUFREE_UNKNOWN;
+}
+
 int gpufree_holder_gpu(const gpufree_holder *holder, size_t position, int *ret_gpu, uint64_t *ret_memory,
                        bool *ret_context)
 {

@@ -71,6 +71,15 @@ static void exit_status_follows_the_contract(void **state)
         exits("story", "ok", "check", 1);
         exits("story", "ok", "check --for run", 1);
         exits("incomplete", "ok", "check", 3);
+        exits("free", "ok", "check --for reset", 0);
+        exits("story", "ok", "check --for reset", 1);
+        exits("incomplete", "ok", "check --for unload", 3);
+        exits("none", "ok", "check --for reset", 0);
+        exits("story", "ok", "explain", 0);
+        exits("incomplete", "ok", "explain", 3);
+        exits("none", "ok", "explain", 0);
+        exits("story", "ok", "explain 1", 0);
+        exits("story", "ok", "explain 404", 2);
         exits("residue", "ok", "check", 5);
         exits("none", "ok", "check", 0);
         exits("free", "ok", "wait", 0);
@@ -96,7 +105,7 @@ static void bad_usage_is_one_line_and_nothing_is_done(void **state)
         static const char *const wrong[] = { "kill --grace banana", "lst",
                                              "kill --signal FOO",   "list --gpu 99",
                                              "kill /nonexistent",   "kill --dev-root /nonexistent",
-                                             "check --for reset" };
+                                             "check --for tea" };
 
         (void)state;
         for (size_t i = 0; i < ELEMENTSOF(wrong); i++) {
@@ -106,6 +115,22 @@ static void bad_usage_is_one_line_and_nothing_is_done(void **state)
                 assert_string_equal(run.out, "");
                 assert_int_equal(lines(run.err), 1);
                 assert_int_equal(strncmp(run.err, "gpufree: ", 9), 0);
+                run_done(&run);
+        }
+}
+
+static void explanations_are_escaped_like_everything_else(void **state)
+{
+        static const char *const forms[] = { "explain", "explain 1", "check --for reset", "explain --json",
+                                             "explain 1 --json", "check --for reset --json" };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(forms); i++) {
+                struct run run = ran("story", "ok", forms[i]);
+
+                HAS_NOT(run.out, "\033");
+                HAS(run.out, i < 3 ? "\\x1B" : "\\u001B");
+                assert_string_equal(run.err, "");
                 run_done(&run);
         }
 }
@@ -673,6 +698,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(exit_status_follows_the_contract),
                 cmocka_unit_test(bad_usage_is_one_line_and_nothing_is_done),
+                cmocka_unit_test(explanations_are_escaped_like_everything_else),
                 cmocka_unit_test(every_wrong_path_gets_its_line),
                 cmocka_unit_test(every_option_reaches_the_library),
                 cmocka_unit_test(nothing_is_signalled_without_yes),

@@ -196,7 +196,7 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("lst", "did you mean \"gpufree list\"");
         bad("kil", "did you mean \"gpufree kill\"");
         bad("frobnicate", "list, kill, check, wait");
-        bad("explain", "not in this version");
+        bad("explain 0", "\"0\" is no PID");
         bad("run", "not in this version");
         bad("park", "say whom");
         bad("park -n", "say whom");
@@ -223,9 +223,7 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("list --by user", "\"user\" is none of owner");
         bad("check --stop-owner", "--stop-owner is not for \"gpufree check\"");
         bad("kill --stop-owner=yes", "--stop-owner takes no value");
-        bad("check --for reset", "not in this version");
-        bad("check --for unbind", "not in this version");
-        bad("check --for tea", "\"tea\" is no purpose");
+        bad("check --for tea", "\"tea\" is none of run, reset, mig, unload or unbind");
         bad("--gpu", "--gpu needs a value: --gpu LIST");
         bad("--json=1", "--json takes no value");
         bad("-Z", "no option -Z");
