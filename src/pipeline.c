@@ -311,13 +311,19 @@ static bool has_new_device(const struct gf_inventory *before, const struct gf_in
 static int place_devices(struct gpufree *context, struct gpufree_snapshot *snapshot)
 {
         for (int round = 0;; round++) {
+                _cleanup_(gf_strv_done) gf_strv gaps = { 0 };
                 struct gf_inventory placed = { 0 };
                 bool again;
                 int r;
 
-                r = gf_inventory_read(&context->env, &snapshot->driver, NULL, &placed);
-                if (r < 0)
+                r = gf_inventory_read(&context->env, &snapshot->driver, &gaps, &placed);
+                for (size_t i = 0; r == 0 && i < gaps.n; i++) /* the first reading has said some of it */
+                        if (!gf_strv_has(&snapshot->gaps, gaps.v[i]))
+                                r = gf_strv_add(&snapshot->gaps, gaps.v[i]);
+                if (r < 0) {
+                        gf_inventory_done(&placed);
                         return r;
+                }
                 again = has_new_device(&snapshot->inventory, &placed) ||
                         worth_a_scan(&context->env, &placed) != worth_a_scan(&context->env, &snapshot->inventory);
                 gf_inventory_done(&snapshot->inventory);
@@ -374,6 +380,11 @@ static int look_stages(struct gpufree *context, const struct gpufree_selection *
         r = start_driver(context);
         if (r < 0)
                 return gf_fail(env, r, "starting the driver's child: %s", strerror(-r));
+        /* Attribution and selection ask for it. */
+        r = gf_initial_pidns(env);
+        if (r == -ENOMEM)
+                return r;
+        snapshot->initial_pidns = r == 1;
         r = gf_inventory_read(env, NULL, &snapshot->gaps, &snapshot->inventory);
         if (r < 0)
                 return r;
@@ -399,6 +410,7 @@ static int look_stages(struct gpufree *context, const struct gpufree_selection *
         r = gf_self_read(env, &self);
         if (r < 0)
                 return r;
+        self.rules = &context->rules;
         r = gf_select_gpus(env, selection, snapshot);
         if (r < 0)
                 return r;
@@ -437,10 +449,37 @@ static int eye_look(void *userdata, struct gpufree_snapshot **ret_snapshot)
         return gf_look(sight->context, sight->selection, ret_snapshot);
 }
 
-static bool shows(const struct gf_scan *scan, const struct gf_ident *id)
+/*
+ * A confirmation can take minutes. Who has let go of the GPU that it was shown for, and has another one by now, is not
+ * what the plan showed. NVIDIA's contexts do not outlive the GPU's own node; elsewhere any device will do.
+ */
+static bool is_what_was_shown(const struct gpufree_snapshot *first, const struct gpufree_holder *holder,
+                              const struct gf_hit *hit)
+{
+        bool has_node = false;
+
+        for (size_t i = 0; i < holder->devices.n; i++) {
+                const struct gf_device_use *use = &holder->devices.v[i];
+                const struct gpufree_device *device;
+
+                if (use->device < 0 || (size_t)use->device >= first->inventory.devices.n)
+                        continue;
+                device = &first->inventory.devices.v[use->device];
+                if (device->cls != GF_CLASS_NVIDIA_GPU || device->gpu < 0 ||
+                    !first->inventory.gpus.v[device->gpu].selected)
+                        continue;
+                if (hit->rdev == device->rdev && hit->block == device->block)
+                        return true;
+                has_node = true;
+        }
+        return !has_node;
+}
+
+static bool shows(const struct gf_scan *scan, const struct gpufree_snapshot *first, const struct gpufree_holder *holder)
 {
         for (size_t i = 0; i < scan->hits.n; i++)
-                if (gf_ident_equal(&scan->hits.v[i].id, id))
+                if (gf_ident_equal(&scan->hits.v[i].id, &holder->id) &&
+                    is_what_was_shown(first, holder, &scan->hits.v[i]))
                         return true;
         return false;
 }
@@ -468,13 +507,13 @@ static int eye_still_holds(void *userdata, const struct gpufree_holder *holder)
         r = gf_scan_proc(env, &wanted.wanted, &near);
         if (r < 0)
                 return r;
-        if (shows(&near, &holder->id))
+        if (shows(&near, sight->first, holder))
                 return 1;
         if (sight->first->scan.method == GPUFREE_SCAN_BPF && pid_runs(env, holder->id.pid)) {
                 r = gf_scan_run(env, &wanted.wanted, &deep);
                 if (r < 0)
                         return r;
-                if (shows(&deep, &holder->id))
+                if (shows(&deep, sight->first, holder))
                         return 1;
                 last = &deep;
         }

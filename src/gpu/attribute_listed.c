@@ -103,7 +103,7 @@ int gf_attribute_listed(struct gf_attribution *a)
                 _cleanup_free_ struct gf_driver_process *sorted = NULL;
                 size_t n = driver ? driver->processes.n : 0;
 
-                if (n == 0)
+                if (n == 0 || a->foreign_pids)
                         continue;
                 sorted = calloc(n, sizeof(*sorted));
                 if (!sorted)

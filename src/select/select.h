@@ -5,7 +5,10 @@
 #include "model/holder.h"
 
 /* Facts about the one who asks. Filled by gf_self_read() in sys, so that selection itself is pure. */
+struct gf_rules;
+
 struct gf_self {
+        const struct gf_rules *rules; /* of the configuration; NULL */
         pid_t pid;
         uint32_t uid;
         pid_t session;

@@ -143,6 +143,14 @@ int gpufree_set_scan_method(gpufree *context, enum gpufree_scan_method method)
         return 0;
 }
 
+int gpufree_load_config(gpufree *context, const char *path)
+{
+        (void)context;
+        if (path)
+                note("config %s\n", path);
+        return 0;
+}
+
 int gpufree_set_scope(gpufree *context, enum gpufree_scope scope)
 {
         (void)context;
