@@ -46,12 +46,14 @@ static int unknown_command(const char *word, char **ret_error)
         for (size_t i = 0; i < CLI_COMMANDS; i++)
                 names[i] = cli_commands[i].name;
         if (one_of(word, later_commands, ELEMENTSOF(later_commands)))
-                return wrong(ret_error, "%s: not in this version; it has list, kill, check, wait, park, unpark and help", word);
+                return wrong(ret_error,
+                             "%s: not in this version; it has list, kill, check, wait, park, unpark and help", word);
         near = cli_nearest(word, names, CLI_COMMANDS);
         if (near)
                 return wrong(ret_error, "\"%s\" is no command; did you mean \"gpufree %s\"?", word, near);
         return wrong(ret_error,
-                     "\"%s\" is no command (list, kill, check, wait, park, unpark, help) and no device path (like /dev/nvidia0)",
+                     "\"%s\" is no command (list, kill, check, wait, park, unpark, help) and no device path (like "
+                     "/dev/nvidia0)",
                      word);
 }
 

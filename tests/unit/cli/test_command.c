@@ -262,7 +262,7 @@ static void parking_is_told_and_its_outcome_is_the_exit_status(void **state)
         HAS_NOT(run.out, "4711");
         run_done(&run);
         run = parked("ok", "list");
-        HAS(run.out, "Parked: 4711 (e\\x1b[31mvil), 62.0 GiB of GPU 3");
+        HAS(run.out, "Parked: 4711 (e\\x1B[31mvil), 62.0 GiB of GPU 3");
         run_done(&run);
         run = parked("ok", "unpark --all --json");
         HAS(run.out, "\"state\": \"parked\"");
