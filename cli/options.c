@@ -179,6 +179,9 @@ static int take(struct cli_request *request, const struct cli_option *option, co
         case CLI_OPT_DEV_ROOT:
                 request->dev_root = value;
                 return 0;
+        case CLI_OPT_CONFIG:
+                request->config = value;
+                return 0;
         case CLI_OPT_SCAN:
         case CLI_OPT_SCOPE:
         case CLI_OPT_COLOR:
@@ -195,13 +198,14 @@ static int take(struct cli_request *request, const struct cli_option *option, co
                         return wrong(ret_error, "--signal: \"%s\" is no signal (like TERM, INT, 15)", value);
                 return 0;
         case CLI_OPT_GRACE:
+                request->grace_set = true;
                 return take_duration(option->name, value, &request->ladder.grace_ms, ret_error);
         case CLI_OPT_FORCE:
                 request->ladder.force = true;
                 return 0;
         case CLI_OPT_STOP_OWNER:
-                return wrong(ret_error, "--stop-owner: not in this version; stop the owner with its own command "
-                                        "(docker stop, systemctl stop, scancel)");
+                request->ladder.stop_owner = true;
+                return 0;
         case CLI_OPT_CONTINUE:
                 request->park.resume_stopped = true;
                 return 0;
@@ -218,6 +222,9 @@ static int take(struct cli_request *request, const struct cli_option *option, co
                 return take_duration(option->name, value, &request->ladder.settle_ms, ret_error);
         case CLI_OPT_FOR:
                 return take_purpose(value, ret_error);
+        case CLI_OPT_BY:
+                request->by_owner = strcmp(value, "owner") == 0;
+                return request->by_owner ? 0 : wrong(ret_error, "--by: \"%s\" is none of owner", value);
         case CLI_OPT_JSON:
                 request->json = true;
                 return 0;
@@ -347,6 +354,10 @@ static int no_such_combination(const struct cli_request *request, char **ret_err
                 return wrong(ret_error, "unpark: say whom: a PID, or --all");
         if (request->ladder.force && request->signal_set)
                 return wrong(ret_error, "--force and --signal exclude each other: --force sends SIGKILL at once");
+        if (request->command == CLI_KILL && !request->ladder.force && request->grace_set && request->timeout_set &&
+            request->ladder.grace_ms >= request->timeout_ms)
+                return wrong(ret_error, "--timeout: shorter than --grace, SIGKILL would never be sent (give a shorter "
+                                        "--grace, or --force)");
         return 0;
 }
 
@@ -362,9 +373,14 @@ static void settle_timeout(struct cli_request *request)
                 return;
         if (request->timeout_set)
                 request->ladder.timeout_ms = request->timeout_ms;
-        else if (__builtin_add_overflow(request->ladder.grace_ms, after_kill_ms, &request->ladder.timeout_ms))
+        /* A short time for the whole leaves time for SIGKILL: half of it is grace. */
+        if (request->timeout_set && !request->grace_set && request->ladder.grace_ms >= request->timeout_ms)
+                request->ladder.grace_ms = request->timeout_ms / 2;
+        if (request->timeout_set)
+                return;
+        if (__builtin_add_overflow(request->ladder.grace_ms, after_kill_ms, &request->ladder.timeout_ms))
                 request->ladder.timeout_ms = GPUFREE_UNKNOWN - 1;
-        if (!request->timeout_set && request->ladder.timeout_ms < 60000)
+        if (request->ladder.timeout_ms < 60000)
                 request->ladder.timeout_ms = 60000;
 }
 

@@ -41,8 +41,10 @@ enum cli_group {
 enum cli_opt {
         CLI_OPT_CRITERION, /* the option's `criterion` says which */
         CLI_OPT_DEV_ROOT,
+        CLI_OPT_CONFIG,
         CLI_OPT_SCAN,
         CLI_OPT_SCOPE,
+        CLI_OPT_BY,
         CLI_OPT_DRY_RUN,
         CLI_OPT_YES,
         CLI_OPT_SIGNAL,
@@ -97,16 +99,17 @@ struct cli_request {
         GF_VEC(const char *) paths;
         GF_VEC(pid_t) pids; /* of unpark */
         GF_VEC(const struct cli_option *) seen;
-        const char *dev_root;
+        const char *dev_root, *config;
         enum gpufree_scan_method scan;
         enum gpufree_scope scope;
         bool dry_run, yes;
         struct gpufree_ladder ladder;
-        bool signal_set, timeout_set;
+        bool signal_set, grace_set, timeout_set;
         uint64_t timeout_ms; /* of wait: GPUFREE_UNKNOWN for ever */
         struct gpufree_park_options park;
         bool all; /* of unpark */
         bool json, quiet;
+        bool by_owner;
         enum cli_color color;
 };
 

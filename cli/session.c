@@ -142,6 +142,10 @@ int cli_session_open(struct cli_session *session, struct cli_request *request)
                 cli_term_error(&session->term, "%s", gpufree_error(session->context));
                 return GPUFREE_USAGE;
         }
+        if (gpufree_load_config(session->context, request->config) < 0) {
+                cli_term_error(&session->term, "%s", gpufree_error(session->context));
+                return GPUFREE_USAGE;
+        }
         r = add_criteria(session);
         return r != 0 ? r : add_places(session);
 }

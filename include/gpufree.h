@@ -24,6 +24,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 #define GPUFREE_UNKNOWN UINT64_MAX
 
@@ -108,6 +111,12 @@ int gpufree_set_cancel_fd(gpufree *context, int fd);
  */
 int gpufree_add_device(gpufree *context, const char *path);
 
+/*
+ * Reads what the administrator protects besides, or does not want protected. NULL: /etc/gpufree.conf, which need not be
+ * there. -EINVAL with the file, the line and what is wrong; -EOPNOTSUPP: built without inih.
+ */
+int gpufree_load_config(gpufree *context, const char *path);
+
 /* Something a long call did or waits for, for progress. Valid during the callback only. */
 enum gpufree_event_type {
         GPUFREE_EVENT_SIGNALLED, /* pid, signal */
@@ -120,6 +129,8 @@ enum gpufree_event_type {
         GPUFREE_EVENT_MEMORY,    /* gpu, bytes still held, elapsed: waiting for it to come back */
         GPUFREE_EVENT_PARK_STEP, /* pid; count: enum gpufree_park_step, begun */
         GPUFREE_EVENT_COPIED,    /* pid, bytes copied so far, count: bytes in all, elapsed */
+        GPUFREE_EVENT_STOPPING,  /* text: the owner's command that now runs (gpufree_ladder.stop_owner) */
+        GPUFREE_EVENT_STOPPED,   /* text: what became of it; elapsed */
 };
 struct gpufree_event {
         enum gpufree_event_type type;
@@ -131,6 +142,7 @@ struct gpufree_event {
         uint64_t bytes;
         const gpufree_gpu *gpu;
         const gpufree_holder *holder; /* may be NULL */
+        const char *text;             /* raw; may be NULL */
 };
 typedef void (*gpufree_event_handler)(void *userdata, const struct gpufree_event *event);
 void gpufree_set_event_handler(gpufree *context, gpufree_event_handler handler, void *userdata);
@@ -181,6 +193,15 @@ uint64_t gpufree_snapshot_elapsed_us(const gpufree_snapshot *snapshot);
 uint64_t gpufree_snapshot_processes(const gpufree_snapshot *snapshot);
 /* Processes that should have been looked at and could not be. */
 uint64_t gpufree_snapshot_unreadable(const gpufree_snapshot *snapshot);
+/*
+ * The look as numbers: threads looked at; threads that the kernel counts on the whole machine (UNKNOWN where it does
+ * not say); processes that ended while being looked at; processes refused for want of permission, and for any other
+ * reason, whoever was asked about; sockets and rings whose content could not be seen.
+ */
+struct gpufree_look_count {
+        uint64_t threads, threads_existing, vanished, refused_permission, refused_other, opaque;
+};
+int gpufree_snapshot_count(const gpufree_snapshot *snapshot, struct gpufree_look_count *ret_count, size_t size);
 /* What the driver library said, one sentence, when it could not be asked or failed; else NULL. */
 const char *gpufree_snapshot_driver_error(const gpufree_snapshot *snapshot);
 const char *gpufree_snapshot_driver_version(const gpufree_snapshot *snapshot);
@@ -269,10 +290,11 @@ struct gpufree_ladder {
         uint64_t grace_ms;   /* from the first signal to SIGKILL; 10,000 */
         uint64_t timeout_ms; /* for the whole; 60,000 */
         uint64_t settle_ms;  /* how long memory may take to come back; 5,000 */
+        bool stop_owner;     /* first the owner's own command (gpufree_plan_owner), then the rest for what is left */
 };
 #define GPUFREE_LADDER_INIT                                                                                            \
         {                                                                                                              \
-                sizeof(struct gpufree_ladder), 15, false, 10000, 60000, 5000                                           \
+                sizeof(struct gpufree_ladder), 15, false, 10000, 60000, 5000, false                                    \
         }
 
 /* The selected holders of the snapshot, sorted into to be ended and left alone. Keeps the snapshot alive. */
@@ -283,8 +305,32 @@ const gpufree_holder *gpufree_plan_target(const gpufree_plan *plan, size_t posit
 /* Selected, but protected: left alone. */
 size_t gpufree_plan_spared_count(const gpufree_plan *plan);
 const gpufree_holder *gpufree_plan_spared(const gpufree_plan *plan, size_t position);
+/*
+ * NULL, or why gpufree_kill() does not carry the plan out, a sentence with what to do: processes were selected by GPU
+ * and the driver's library gave no answer, so who holds it cannot be told from who merely has it open.
+ */
+const char *gpufree_plan_refusal(const gpufree_plan *plan);
 /* Memory that would come back on the GPU at `gpu` (position in the snapshot); GPUFREE_UNKNOWN. */
 uint64_t gpufree_plan_memory(const gpufree_plan *plan, size_t gpu);
+
+/* Would the end of a target be undone? Known before anything is signalled. */
+enum gpufree_restart {
+        GPUFREE_RESTART_UNKNOWN,
+        GPUFREE_RESTART_NO,
+        GPUFREE_RESTART_AFTER_KILL, /* after SIGKILL, not after SIGTERM */
+        GPUFREE_RESTART_YES,
+};
+const char *gpufree_restart_name(enum gpufree_restart restart); /* "unknown", "no", "after-kill", "yes" */
+/*
+ * Who would start a target again, and what stops that for good. `ret_owner`: "docker:3f2a1b2c3d4e (vllm)"; `ret_why`:
+ * "Docker starts it again (restart policy always)"; `ret_command`: quoted for a shell; `ret_advice`: what to do where
+ * no command is known; `ret_warning`: what else the command ends; `ret_refusal`: why gpufree does not run it itself.
+ * Each may be NULL to ignore, and is NULL where there is nothing to say. Targets with one owner share one `ret_stop`
+ * (from 0; -1: none): it is run once. `ret_run`: it is what stop_owner runs. -ERANGE.
+ */
+int gpufree_plan_owner(const gpufree_plan *plan, size_t position, enum gpufree_restart *ret_restart,
+                       const char **ret_owner, const char **ret_why, const char **ret_command, const char **ret_advice,
+                       const char **ret_warning, const char **ret_refusal, int *ret_stop, bool *ret_run);
 
 /*
  * Carries the plan out: pin, check, signal, wait, rescan until quiet, verify memory. Only processes of the plan, and
@@ -315,9 +361,10 @@ enum gpufree_fate {
         GPUFREE_FATE_REFUSED, /* protected, or no permission */
         GPUFREE_FATE_SURVIVED,
         GPUFREE_FATE_NOT_IN_PLAN, /* came later, is no kin of what was shown: not signalled */
+        GPUFREE_FATE_BY_OWNER,    /* its owner's own command ended it */
 };
-const char *gpufree_fate_name(
-        enum gpufree_fate fate); /* "ended", "killed", "already-gone", "let-go", "refused", "survived", "not-in-plan" */
+const char *gpufree_fate_name(enum gpufree_fate fate); /* "ended", "killed", "already-gone", "let-go", "refused",
+                                                          "survived", "not-in-plan", "ended-by-owner" */
 size_t gpufree_report_fate_count(const gpufree_report *report);
 int gpufree_report_fate(const gpufree_report *report, size_t position, const gpufree_holder **ret_holder,
                         enum gpufree_fate *ret_fate, uint64_t *ret_elapsed_ms, const char **ret_detail);
@@ -405,6 +452,24 @@ size_t gpufree_parking_count(const gpufree_parking *parking);
 int gpufree_parking_process(const gpufree_parking *parking, size_t position, size_t size,
                             struct gpufree_parked_process *ret_process);
 
+enum gpufree_stop_outcome {
+        GPUFREE_STOP_DONE,      /* the command ended with 0 */
+        GPUFREE_STOP_FAILED,    /* it ended otherwise */
+        GPUFREE_STOP_REFUSED,   /* it was not run */
+        GPUFREE_STOP_TIMED_OUT, /* it was given up; the owner may still be at it */
+        GPUFREE_STOP_CANCELLED,
+};
+const char *gpufree_stop_outcome_name(enum gpufree_stop_outcome outcome); /* "done", "failed", "refused", … */
+/* The owners' commands that were to be run (stop_owner). `ret_status`: its exit status, -1 none; `ret_output`: what it
+ * printed, raw, NULL when it was not run; `ret_sentence`: what happened, and the next step. -ERANGE. */
+size_t gpufree_report_stop_count(const gpufree_report *report);
+int gpufree_report_stop(const gpufree_report *report, size_t position, const char **ret_owner, const char **ret_command,
+                        enum gpufree_stop_outcome *ret_outcome, int *ret_status, const char **ret_output,
+                        const char **ret_sentence, uint64_t *ret_elapsed_ms);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

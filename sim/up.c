@@ -161,7 +161,7 @@ static int add_story(const struct up *u)
                 { "workers", 0, 76083 * MIB, "sglang::scheduler_TP" },
                 { "fork-heir", 4, 20998 * MIB, "python3 train.py --workers 1" },
                 { "own-node", 5, 63386 * MIB, "python3 -m vllm.entrypoints.api_server" },
-                { "map", 6, 31744 * MIB, "python3 embed.py" },
+                { "own-table", 6, 31744 * MIB, "python3 embed.py" },
                 { "service", 0, 0, "nvidia-persistenced --verbose" },
         };
 
@@ -179,7 +179,7 @@ static int add_story(const struct up *u)
                 p.orphaned = true;
                 if (add(u, &p) >= 0)
                         continue;
-                if (!gf_streq(p.shape, "map") && !gf_streq(p.shape, "own-node"))
+                if (!gf_streq(p.shape, "own-node"))
                         return -1;
                 (void)say("the story goes on with plain in place of %s on GPU %d", p.shape, p.gpu);
                 (void)snprintf(p.shape, sizeof(p.shape), "plain");
@@ -235,7 +235,7 @@ static int bring_up(struct up *u, const char *given)
         if (prepare_directory(u, given) < 0)
                 return 1;
         describe(u);
-        if (u->shapes && (gf_streq(u->shapes, "story") || strstr(u->shapes, "map")))
+        if (u->shapes && strstr(u->shapes, "map"))
                 u->options.mappable = true;
         if (install_parts(u) < 0)
                 goto undo;
@@ -265,6 +265,7 @@ static int parse(int argc, char **argv, struct up *u)
                 { "shapes", required_argument, NULL, 's' },
                 { "shuffle", no_argument, NULL, 'x' },
                 { "ptys", no_argument, NULL, 'p' },
+                { "mappable", no_argument, NULL, 'm' },
                 { 0 },
         };
         int c;

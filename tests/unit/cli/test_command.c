@@ -504,6 +504,53 @@ static void json_of_a_kill_has_plan_fates_and_verdicts(void **state)
         json_decref(document("story", "ok", "wait --json --timeout 1s", 6));
 }
 
+/* GPUFREE_FAKE_OWNER stands for every text about an owner that the library hands out, raw. */
+static void owners_in_a_plan_are_shown_and_escaped(void **state)
+{
+        struct run r = { .args = "kill -y --stop-owner --gpu 1",
+                         .env = { "GPUFREE_FAKE=story", "GPUFREE_FAKE_END=survived",
+                                  "GPUFREE_FAKE_OWNER=ow\033[2J\nner\"" } };
+        struct run j = { .args = "kill -y --json --stop-owner --gpu 1", .env = { r.env[0], r.env[1], r.env[2] } };
+        json_t *d, *target, *stop;
+
+        (void)state;
+        run_command(&r);
+        HAS(r.out, "first ow");
+        HAS(r.out, "by its owner");
+        assert_null(strstr(r.out, "\033"));
+        assert_null(strstr(r.out, "ow\n"));
+        run_done(&r);
+        run_command(&j);
+        d = json_loads(j.out, 0, NULL);
+        assert_non_null(d);
+        target = json_array_get(json_object_get(json_object_get(d, "plan"), "targets"), 0);
+        stop = json_object_get(target, "stop");
+        has_keys(stop, "restart why owner command advice warning refusal runs group");
+        assert_string_equal(json_string_value(json_object_get(stop, "command")), "ow\033[2J\nner\"");
+        assert_true(json_is_true(json_object_get(json_object_get(json_object_get(d, "plan"), "ladder"), "stop_owner")));
+        has_keys(json_array_get(json_object_get(d, "stops"), 0),
+                 "owner command outcome status output sentence elapsed_ms");
+        assert_null(strchr(j.out, '\033'));
+        json_decref(d);
+        run_done(&j);
+}
+
+static void a_list_by_owner_has_a_line_for_each(void **state)
+{
+        json_t *d = document("story", "ok", "list --json --by owner", 0), *owner;
+        struct run r = { .args = "list --by owner", .env = { "GPUFREE_FAKE=story" } };
+
+        (void)state;
+        owner = json_array_get(json_object_get(d, "owners"), 0);
+        has_keys(owner, "label memory memory_partly_unknown age_s gpus users pids");
+        assert_true(json_array_size(json_object_get(owner, "pids")) > 0);
+        json_decref(d);
+        run_command(&r);
+        HAS(r.out, "WHOSE");
+        HAS(r.out, "PROCESSES");
+        run_done(&r);
+}
+
 /* ---- on a terminal ---- */
 
 static struct run on_terminal(const char *args, const char *end, const char *until, const char *answer, int signo)
@@ -679,6 +726,8 @@ int main(void)
                 cmocka_unit_test(json_of_what_is_not_known_is_null),
                 cmocka_unit_test(json_loses_no_byte),
                 cmocka_unit_test(json_of_a_kill_has_plan_fates_and_verdicts),
+                cmocka_unit_test(owners_in_a_plan_are_shown_and_escaped),
+                cmocka_unit_test(a_list_by_owner_has_a_line_for_each),
                 cmocka_unit_test(only_yes_goes_on),
                 cmocka_unit_test(the_plan_is_shown_before_the_question_in_every_form),
                 cmocka_unit_test(an_interrupted_question_ends_nothing),

@@ -133,8 +133,14 @@ static void a_long_grace_stretches_the_whole_unless_told(void **state)
         (void)state;
         assert_int_equal(request.ladder.timeout_ms, 350000);
         cli_request_done(&request);
-        request = good("kill --grace 5m --timeout 20s");
+        request = good("kill --grace 5s --timeout 20s");
         assert_int_equal(request.ladder.timeout_ms, 20000);
+        assert_int_equal(request.ladder.grace_ms, 5000);
+        cli_request_done(&request);
+        /* A time for the whole that is shorter than the grace that nobody gave leaves time for SIGKILL. */
+        request = good("kill --timeout 4s");
+        assert_int_equal(request.ladder.timeout_ms, 4000);
+        assert_int_equal(request.ladder.grace_ms, 2000);
         cli_request_done(&request);
         request = good("kill --grace 1s");
         assert_int_equal(request.ladder.timeout_ms, 60000);
@@ -204,6 +210,7 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("1", "--gpu 1");
         bad("--jsn", "did you mean --json");
         bad("--xyzzy", "gpufree --help");
+        bad("kill --grace 20s --timeout 5s", "--timeout: shorter than --grace");
         bad("kill --grace banana", "--grace: \"banana\" is no duration (like 500ms, 10s, 2m)");
         bad("kill --grace 10", "is no duration");
         bad("kill --grace -5s", "is no duration");
@@ -213,7 +220,9 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("--scan magic", "none of auto, bpf or proc");
         bad("--scope galaxy", "none of machine or namespace");
         bad("--color blue", "none of auto, always or never");
-        bad("kill --stop-owner", "not in this version");
+        bad("list --by user", "\"user\" is none of owner");
+        bad("check --stop-owner", "--stop-owner is not for \"gpufree check\"");
+        bad("kill --stop-owner=yes", "--stop-owner takes no value");
         bad("check --for reset", "not in this version");
         bad("check --for unbind", "not in this version");
         bad("check --for tea", "\"tea\" is no purpose");

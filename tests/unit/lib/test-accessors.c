@@ -47,7 +47,7 @@ static void names(void **state)
         static const char *const vendors[] = { "none",   "nvidia", "amd",    "intel",     "habana",
                                                "google", "aws",    "huawei", "microsoft", "other" };
         static const char *const fates[] = { "ended",   "killed",   "already-gone", "let-go",
-                                             "refused", "survived", "not-in-plan" };
+                                             "refused", "survived", "not-in-plan",  "ended-by-owner" };
 
         (void)state;
         for (unsigned i = 0; i < ELEMENTSOF(outcomes); i++)
