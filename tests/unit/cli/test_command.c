@@ -261,6 +261,41 @@ static void no_control_sequence_reaches_the_output(void **state)
         }
 }
 
+/* GPUFREE_FAKE_PARK plays one process with a hostile name. */
+static struct run parked(const char *how, const char *args)
+{
+        _cleanup_free_ char *env = gf_asprintf("GPUFREE_FAKE_PARK=%s", how);
+        struct run run = { .args = args, .env = { env } };
+
+        assert_non_null(env);
+        run_command(&run);
+        return run;
+}
+
+static void parking_is_told_and_its_outcome_is_the_exit_status(void **state)
+{
+        struct run run = parked("ok", "park --gpu 0");
+
+        (void)state;
+        assert_int_equal(run.code, 0);
+        HAS(run.out, "A warning.");
+        HAS(run.out, "4711 is parked (62.0 GiB in 31.0 s, 2.0 GiB/s).");
+        run_done(&run);
+        run = parked("refused", "unpark 4711 -q");
+        assert_int_equal(run.code, 4);
+        HAS(run.err, "4711 is no CUDA process");
+        HAS_NOT(run.out, "4711");
+        run_done(&run);
+        run = parked("ok", "list");
+        HAS(run.out, "Parked: 4711 (e\\x1B[31mvil), 62.0 GiB of GPU 3");
+        run_done(&run);
+        run = parked("ok", "unpark --all --json");
+        HAS(run.out, "\"state\": \"parked\"");
+        HAS(run.out, "\"since\": null");
+        HAS_NOT(run.out, "\033");
+        run_done(&run);
+}
+
 static void an_ascii_locale_gets_ascii(void **state)
 {
         struct run run = { .args = "list", .env = { "LC_ALL=C", "GPUFREE_FAKE=hostile" } };
@@ -705,6 +740,7 @@ int main(void)
                 cmocka_unit_test(nothing_is_signalled_when_the_plan_cannot_be_written),
                 cmocka_unit_test(output_that_is_not_delivered_is_an_error),
                 cmocka_unit_test(no_control_sequence_reaches_the_output),
+                cmocka_unit_test(parking_is_told_and_its_outcome_is_the_exit_status),
                 cmocka_unit_test(an_ascii_locale_gets_ascii),
                 cmocka_unit_test(pids_alone_are_each_once),
                 cmocka_unit_test(a_list_shows_what_how_and_whose),
