@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "json.h"
+#include "park_view.h"
 #include "session.h"
 #include "view.h"
 
@@ -108,7 +109,7 @@ static void add_no_gpu(const struct cli_session *session, const gpufree_snapshot
 }
 
 static void list_for_people(const struct cli_session *session, const gpufree_snapshot *snapshot,
-                            const gpufree_report *report, struct gf_str *out)
+                            const gpufree_report *report, const gpufree_parking *parking, struct gf_str *out)
 {
         struct gf_str holders = { 0 };
 
@@ -128,6 +129,7 @@ static void list_for_people(const struct cli_session *session, const gpufree_sna
         gf_str_done(&holders);
         add_closing(session, snapshot, report, out);
         add_residue(session, report, out);
+        cli_view_parked(session, parking, out);
         cli_view_gaps(&session->term, snapshot, out);
 }
 
@@ -135,6 +137,7 @@ int cli_list(struct cli_session *session)
 {
         _cleanup_snapshot_ gpufree_snapshot *snapshot = NULL;
         _cleanup_report_ gpufree_report *report = NULL;
+        _cleanup_parking_ gpufree_parking *parking = NULL;
         struct gf_str out = { 0 };
         const char *gap;
         int code, r;
@@ -150,10 +153,13 @@ int cli_list(struct cli_session *session)
         code = gpufree_snapshot_complete(snapshot) || cli_no_gpu(session, snapshot) ? GPUFREE_OK : GPUFREE_INCOMPLETE;
         if (gpufree_check(session->context, snapshot, &report) < 0)
                 report = NULL; /* then no GPU is called free */
+        if (gpufree_parked(session->context, &parking) < 0)
+                parking = NULL; /* what a record tells of is an extra */
         if (session->request->json) {
                 json_t *document = cli_json_new(session);
 
                 cli_json_outcome(document, code, NULL);
+                cli_json_parking(document, parking, false);
                 cli_json_snapshot(document, snapshot, report);
                 cli_json_text(&out, document, 0);
                 json_decref(document);
@@ -162,7 +168,7 @@ int cli_list(struct cli_session *session)
                 for (size_t i = 0; (gap = gpufree_snapshot_gap(snapshot, i)) != NULL; i++)
                         cli_term_error(&session->term, "%s", gap);
         } else {
-                list_for_people(session, snapshot, report, &out);
+                list_for_people(session, snapshot, report, parking, &out);
         }
         r = cli_deliver(session, &out);
         return r != 0 ? r : code;

@@ -9,7 +9,7 @@
 #include "base/num.h"
 
 /* Later issues bring these; until then the answer is a plain one. */
-static const char *const later_commands[] = { "run", "park", "unpark", "top", "watch" };
+static const char *const later_commands[] = { "run", "top", "watch" };
 
 _printf_(2, 3) static int wrong(char **ret_error, const char *format, ...)
 {
@@ -45,12 +45,14 @@ static int unknown_command(const char *word, char **ret_error)
         for (size_t i = 0; i < CLI_COMMANDS; i++)
                 names[i] = cli_commands[i].name;
         if (one_of(word, later_commands, ELEMENTSOF(later_commands)))
-                return wrong(ret_error, "%s: not in this version; it has list, kill, check, wait, explain and help", word);
+                return wrong(ret_error,
+                             "%s: not in this version; it has list, kill, check, wait, explain, park, unpark and help",
+                             word);
         near = cli_nearest(word, names, CLI_COMMANDS);
         if (near)
                 return wrong(ret_error, "\"%s\" is no command; did you mean \"gpufree %s\"?", word, near);
         return wrong(ret_error,
-                     "\"%s\" is no command (list, kill, check, wait, explain, help) and no device path (like /dev/nvidia0)",
+                     "\"%s\" is no command (list, kill, check, wait, explain, park, unpark, help) and no device path (like /dev/nvidia0)",
                      word);
 }
 
@@ -182,6 +184,9 @@ static int take(struct cli_request *request, const struct cli_option *option, co
         case CLI_OPT_DEV_ROOT:
                 request->dev_root = value;
                 return 0;
+        case CLI_OPT_CONFIG:
+                request->config = value;
+                return 0;
         case CLI_OPT_SCAN:
         case CLI_OPT_SCOPE:
         case CLI_OPT_COLOR:
@@ -198,6 +203,7 @@ static int take(struct cli_request *request, const struct cli_option *option, co
                         return wrong(ret_error, "--signal: \"%s\" is no signal (like TERM, INT, 15)", value);
                 return 0;
         case CLI_OPT_GRACE:
+                request->grace_set = true;
                 return take_duration(option->name, value, &request->ladder.grace_ms, ret_error);
         case CLI_OPT_FORCE:
                 request->ladder.force = true;
@@ -205,6 +211,15 @@ static int take(struct cli_request *request, const struct cli_option *option, co
         case CLI_OPT_STOP_OWNER:
                 return wrong(ret_error, "--stop-owner: not in this version; stop the owner with its own command "
                                         "(docker stop, systemctl stop, scancel)");
+        case CLI_OPT_CONTINUE:
+                request->park.resume_stopped = true;
+                return 0;
+        case CLI_OPT_ALL:
+                request->all = true;
+                return 0;
+        case CLI_OPT_TO:
+                request->park.to = value;
+                return 0;
         case CLI_OPT_TIMEOUT:
                 request->timeout_set = true;
                 return take_duration(option->name, value, &request->timeout_ms, ret_error);
@@ -284,7 +299,7 @@ static int take_pid(struct cli_request *request, const char *word, char **ret_er
         pid_t pid, *slot;
 
         if (gf_parse_pid(word, &pid) < 0)
-                return wrong(ret_error, "explain: \"%s\" is no PID", word);
+                return wrong(ret_error, "%s: is no PID (gpufree list shows who is parked)", word);
         slot = gf_vec_add(&request->pids);
         if (!slot)
                 return -ENOMEM;
@@ -297,7 +312,8 @@ static int take_positional(struct cli_request *request, const char *word, char *
         const char **path;
         bool number = word[0] != '\0' && word[strspn(word, "0123456789")] == '\0';
 
-        if (number && request->named && request->command == CLI_EXPLAIN)
+        if (request->named &&
+            (request->command == CLI_UNPARK || (number && request->command == CLI_EXPLAIN)))
                 return take_pid(request, word, ret_error);
         if (number)
                 return wrong(ret_error,
@@ -337,8 +353,16 @@ static int no_such_combination(const struct cli_request *request, char **ret_err
         }
         if (request->json && request->quiet)
                 return wrong(ret_error, "--json and --quiet exclude each other");
+        if (request->command == CLI_PARK && request->criteria.n == 0 && request->paths.n == 0)
+                return wrong(ret_error, "park: say whom, like --pid 21316, --gpu 0 or --user me");
+        if (request->command == CLI_UNPARK && request->all == (request->pids.n > 0))
+                return wrong(ret_error, "unpark: say whom: a PID, or --all");
         if (request->ladder.force && request->signal_set)
                 return wrong(ret_error, "--force and --signal exclude each other: --force sends SIGKILL at once");
+        if (request->command == CLI_KILL && !request->ladder.force && request->grace_set && request->timeout_set &&
+            request->ladder.grace_ms >= request->timeout_ms)
+                return wrong(ret_error, "--timeout: shorter than --grace, SIGKILL would never be sent (give a shorter "
+                                        "--grace, or --force)");
         return 0;
 }
 
@@ -347,13 +371,21 @@ static void settle_timeout(struct cli_request *request)
 {
         const uint64_t after_kill_ms = 50000;
 
+        if (request->timeout_set)
+                request->park.timeout_ms = request->timeout_ms;
+        request->park.settle_ms = request->ladder.settle_ms;
         if (request->command != CLI_KILL)
                 return;
         if (request->timeout_set)
                 request->ladder.timeout_ms = request->timeout_ms;
-        else if (__builtin_add_overflow(request->ladder.grace_ms, after_kill_ms, &request->ladder.timeout_ms))
+        /* A short time for the whole leaves time for SIGKILL: half of it is grace. */
+        if (request->timeout_set && !request->grace_set && request->ladder.grace_ms >= request->timeout_ms)
+                request->ladder.grace_ms = request->timeout_ms / 2;
+        if (request->timeout_set)
+                return;
+        if (__builtin_add_overflow(request->ladder.grace_ms, after_kill_ms, &request->ladder.timeout_ms))
                 request->ladder.timeout_ms = GPUFREE_UNKNOWN - 1;
-        if (!request->timeout_set && request->ladder.timeout_ms < 60000)
+        if (request->ladder.timeout_ms < 60000)
                 request->ladder.timeout_ms = 60000;
 }
 
@@ -362,7 +394,9 @@ int cli_request_parse(struct cli_request *request, int argc, char *const argv[],
         bool only_positional = false;
         int r = 0;
 
-        *request = (struct cli_request){ .ladder = GPUFREE_LADDER_INIT, .timeout_ms = GPUFREE_UNKNOWN };
+        *request = (struct cli_request){ .ladder = GPUFREE_LADDER_INIT,
+                                         .park = GPUFREE_PARK_OPTIONS_INIT,
+                                         .timeout_ms = GPUFREE_UNKNOWN };
         for (int i = 1; i < argc && r >= 0; i++) {
                 const char *word = argv[i];
 

@@ -328,12 +328,15 @@ void cli_view_sentence(const struct cli_term *term, struct gf_str *out, const ch
 
 void cli_view_gaps(const struct cli_term *term, const gpufree_snapshot *snapshot, struct gf_str *out)
 {
-        const char *gap;
+        const char *gap, *driver = gpufree_snapshot_driver_error(snapshot);
+        bool told = false;
 
-        for (size_t i = 0; (gap = gpufree_snapshot_gap(snapshot, i)) != NULL; i++)
+        for (size_t i = 0; (gap = gpufree_snapshot_gap(snapshot, i)) != NULL; i++) {
                 cli_view_sentence(term, out, gap);
-        if (gpufree_snapshot_driver_error(snapshot))
-                cli_view_sentence(term, out, gpufree_snapshot_driver_error(snapshot));
+                told |= driver && strstr(gap, driver);
+        }
+        if (driver && !told)
+                cli_view_sentence(term, out, driver);
 }
 
 uint64_t cli_loose_memory(const gpufree_holder *holder)

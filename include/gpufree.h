@@ -24,6 +24,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 #define GPUFREE_UNKNOWN UINT64_MAX
 
@@ -108,6 +111,12 @@ int gpufree_set_cancel_fd(gpufree *context, int fd);
  */
 int gpufree_add_device(gpufree *context, const char *path);
 
+/*
+ * Reads what the administrator protects besides, or does not want protected. NULL: /etc/gpufree.conf, which need not be
+ * there. -EINVAL with the file, the line and what is wrong; -EOPNOTSUPP: built without inih.
+ */
+int gpufree_load_config(gpufree *context, const char *path);
+
 /* Something a long call did or waits for, for progress. Valid during the callback only. */
 enum gpufree_event_type {
         GPUFREE_EVENT_SIGNALLED, /* pid, signal */
@@ -118,6 +127,8 @@ enum gpufree_event_type {
         GPUFREE_EVENT_RESCAN,    /* count: number of the scan, from 1 */
         GPUFREE_EVENT_NEWCOMER,  /* pid: holder that was not in the plan */
         GPUFREE_EVENT_MEMORY,    /* gpu, bytes still held, elapsed: waiting for it to come back */
+        GPUFREE_EVENT_PARK_STEP, /* pid; count: enum gpufree_park_step, begun */
+        GPUFREE_EVENT_COPIED,    /* pid, bytes copied so far, count: bytes in all, elapsed */
 };
 struct gpufree_event {
         enum gpufree_event_type type;
@@ -182,6 +193,15 @@ uint64_t gpufree_snapshot_elapsed_us(const gpufree_snapshot *snapshot);
 uint64_t gpufree_snapshot_processes(const gpufree_snapshot *snapshot);
 /* Processes that should have been looked at and could not be. */
 uint64_t gpufree_snapshot_unreadable(const gpufree_snapshot *snapshot);
+/*
+ * The look as numbers: threads looked at; threads that the kernel counts on the whole machine (UNKNOWN where it does
+ * not say); processes that ended while being looked at; processes refused for want of permission, and for any other
+ * reason, whoever was asked about; sockets and rings whose content could not be seen.
+ */
+struct gpufree_look_count {
+        uint64_t threads, threads_existing, vanished, refused_permission, refused_other, opaque;
+};
+int gpufree_snapshot_count(const gpufree_snapshot *snapshot, struct gpufree_look_count *ret_count, size_t size);
 /* What the driver library said, one sentence, when it could not be asked or failed; else NULL. */
 const char *gpufree_snapshot_driver_error(const gpufree_snapshot *snapshot);
 const char *gpufree_snapshot_driver_version(const gpufree_snapshot *snapshot);
@@ -289,6 +309,11 @@ const gpufree_holder *gpufree_plan_target(const gpufree_plan *plan, size_t posit
 /* Selected, but protected: left alone. */
 size_t gpufree_plan_spared_count(const gpufree_plan *plan);
 const gpufree_holder *gpufree_plan_spared(const gpufree_plan *plan, size_t position);
+/*
+ * NULL, or why gpufree_kill() does not carry the plan out, a sentence with what to do: processes were selected by GPU
+ * and the driver's library gave no answer, so who holds it cannot be told from who merely has it open.
+ */
+const char *gpufree_plan_refusal(const gpufree_plan *plan);
 /* Memory that would come back on the GPU at `gpu` (position in the snapshot); GPUFREE_UNKNOWN. */
 uint64_t gpufree_plan_memory(const gpufree_plan *plan, size_t gpu);
 
@@ -423,6 +448,86 @@ const char *gpufree_blockers_note(const gpufree_blockers *blockers, size_t index
 /* The command that is in the way of nothing then ("nvidia-smi --gpu-reset -i 0"), or NULL. */
 const char *gpufree_blockers_goal(const gpufree_blockers *blockers);
 
+/* ---- park: take a CUDA process's memory off the GPU without ending it, and put it back ---- */
+
+/* What the driver says of a process. */
+enum gpufree_park_state {
+        GPUFREE_PARK_UNKNOWN = -1, /* it does not answer */
+        GPUFREE_PARK_RUNNING = 0,
+        GPUFREE_PARK_LOCKED = 1, /* stands still, its memory is on the GPU */
+        GPUFREE_PARK_PARKED = 2, /* its memory is in host memory, it holds no device */
+        GPUFREE_PARK_FAILED = 3, /* the driver gave it up: it can only be ended */
+        GPUFREE_PARK_PARKING = 4,
+        GPUFREE_PARK_RESTORING = 5,
+        GPUFREE_PARK_NOT_CUDA = 6, /* the driver knows no CUDA process by this PID */
+};
+/* "unknown", "running", "locked", "parked", "failed", "parking", "restoring", "not-cuda" */
+const char *gpufree_park_state_name(enum gpufree_park_state state);
+
+enum gpufree_park_step {
+        GPUFREE_PARK_CHECK,
+        GPUFREE_PARK_LOCK,
+        GPUFREE_PARK_COPY, /* to host memory */
+        GPUFREE_PARK_RESTORE,
+        GPUFREE_PARK_UNLOCK,
+        GPUFREE_PARK_VERIFY,
+};
+const char *gpufree_park_step_name(enum gpufree_park_step step); /* "check", "lock", "copy", … */
+
+struct gpufree_park_options {
+        size_t size;         /* sizeof(struct gpufree_park_options) */
+        bool resume_stopped; /* continue (SIGCONT) a target that is stopped, which could not be parked otherwise */
+        uint64_t lock_ms;    /* how long its work on the GPU may take to come to a pause; 10,000 */
+        uint64_t timeout_ms; /* for the copying; 600,000 */
+        uint64_t settle_ms;  /* how long memory may take to come back; 5,000 */
+        const char *to;      /* unpark: "1", or pairs "0:2,1:3" of GPUs, as --gpu names them; NULL: where it was */
+};
+#define GPUFREE_PARK_OPTIONS_INIT                                                                                      \
+        {                                                                                                              \
+                sizeof(struct gpufree_park_options), false, 10000, 600000, 5000, NULL                                  \
+        }
+
+typedef struct gpufree_parking gpufree_parking;
+
+/*
+ * Parks the targets of the plan, or none of them when a check refuses one. Fails only where nothing could be begun;
+ * what happened is in the result. A PID that `selection` names and that holds nothing is asked about, too.
+ */
+int gpufree_park(gpufree *context, const gpufree_selection *selection, const gpufree_plan *plan,
+                 const struct gpufree_park_options *options, gpufree_parking **ret_parking);
+/* Brings these processes back; n 0: every one that a record tells of and that the driver calls parked or locked. */
+int gpufree_unpark(gpufree *context, const pid_t *pids, size_t n, const struct gpufree_park_options *options,
+                   gpufree_parking **ret_parking);
+/* The parked (and locked) processes that a record tells of: who and when by the record, the state by the driver. */
+int gpufree_parked(gpufree *context, gpufree_parking **ret_parking);
+gpufree_parking *gpufree_parking_unref(gpufree_parking *parking);
+enum gpufree_outcome gpufree_parking_outcome(const gpufree_parking *parking);
+/* What is said about the whole: warnings, reasons; NULL after the last. */
+const char *gpufree_parking_sentence(const gpufree_parking *parking, size_t index);
+uint64_t gpufree_parking_elapsed_ms(const gpufree_parking *parking);
+
+struct gpufree_parked_process {
+        pid_t pid;
+        uint64_t start_ticks;
+        const char *comm, *cmdline, *user; /* of the process; raw */
+        enum gpufree_park_state state;
+        enum gpufree_park_step step; /* the last one begun */
+        uint64_t memory;             /* GPU memory parked or brought back */
+        uint64_t copy_ms;            /* how long the copying took */
+        enum gpufree_outcome outcome;
+        const char *sentence; /* what is, and what to do next */
+        const char *gpus;     /* indices where its memory was or is: "0,1" */
+        int64_t since;        /* parked: seconds since 1970; -1 unknown */
+        const char *by;       /* who parked it */
+};
+size_t gpufree_parking_count(const gpufree_parking *parking);
+/* `size`: sizeof(struct gpufree_parked_process) of the caller. */
+int gpufree_parking_process(const gpufree_parking *parking, size_t position, size_t size,
+                            struct gpufree_parked_process *ret_process);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

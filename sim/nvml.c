@@ -391,9 +391,21 @@ static int get_memory_v2(nvml_device device, struct nvml_memory_v2 *memory)
         return NVML_SUCCESS;
 }
 
+/* A process that lives and has let go of its device has no context any more, whoever else keeps its memory. */
+static bool is_parked(const struct sim_record *record)
+{
+        for (size_t i = 0; i < record->n_keepers; i++) {
+                const struct sim_keeper *k = &record->keepers[i];
+
+                if (k->id.pid == record->id.pid && k->id.start == record->id.start)
+                        return sim_alive(&k->id) && !sim_holds(&k->id, k->check);
+        }
+        return false;
+}
+
 static bool is_listed(const struct sim_record *record)
 {
-        if (!record->listed || self.fault.hide_pids)
+        if (!record->listed || self.fault.hide_pids || is_parked(record))
                 return false;
         return self.fault.dead_pids || sim_record_held(record);
 }

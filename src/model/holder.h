@@ -106,6 +106,8 @@ struct gpufree_snapshot {
         gf_strv gaps;        /* sentences; none: complete */
         uint64_t unreadable; /* of those asked about */
         bool initial_pidns;
+        bool blind; /* holders were selected by GPU, and the driver's library does not say who holds one */
+        bool by_process; /* processes were picked by what they are, and no GPU was named */
         uint64_t elapsed_us;
         uint64_t boot_ticks; /* now, in clock ticks after boot: what "older than" is measured against */
 };

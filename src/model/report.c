@@ -43,6 +43,7 @@ gpufree_plan *gpufree_plan_unref(gpufree_plan *plan)
                 return NULL;
         gf_vec_done(&plan->targets);
         gf_vec_done(&plan->spared);
+        free(plan->refusal);
         gpufree_snapshot_unref(plan->snapshot);
         free(plan);
         return NULL;

@@ -8,6 +8,7 @@ struct gpufree_plan {
         struct gpufree_snapshot *snapshot;
         GF_VEC(const struct gpufree_holder *) targets;
         GF_VEC(const struct gpufree_holder *) spared;
+        char *refusal; /* why it is not carried out; NULL: it is */
 };
 
 struct gf_fate_entry {
