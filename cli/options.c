@@ -52,7 +52,8 @@ static int unknown_command(const char *word, char **ret_error)
         if (near)
                 return wrong(ret_error, "\"%s\" is no command; did you mean \"gpufree %s\"?", word, near);
         return wrong(ret_error,
-                     "\"%s\" is no command (list, kill, check, wait, explain, park, unpark, help) and no device path (like /dev/nvidia0)",
+                     "\"%s\" is no command (list, kill, check, wait, explain, park, unpark, help) and no device path "
+                     "(like /dev/nvidia0)",
                      word);
 }
 
@@ -299,7 +300,8 @@ static int take_pid(struct cli_request *request, const char *word, char **ret_er
         pid_t pid, *slot;
 
         if (gf_parse_pid(word, &pid) < 0)
-                return wrong(ret_error, "%s: is no PID (gpufree list shows who is parked)", word);
+                return wrong(ret_error, "%s: is no PID (gpufree list shows %s)", word,
+                             request->command == CLI_UNPARK ? "who is parked" : "who holds a GPU");
         slot = gf_vec_add(&request->pids);
         if (!slot)
                 return -ENOMEM;
@@ -312,8 +314,7 @@ static int take_positional(struct cli_request *request, const char *word, char *
         const char **path;
         bool number = word[0] != '\0' && word[strspn(word, "0123456789")] == '\0';
 
-        if (request->named &&
-            (request->command == CLI_UNPARK || (number && request->command == CLI_EXPLAIN)))
+        if (request->named && (request->command == CLI_UNPARK || (number && request->command == CLI_EXPLAIN)))
                 return take_pid(request, word, ret_error);
         if (number)
                 return wrong(ret_error,
