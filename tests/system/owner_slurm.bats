@@ -87,6 +87,13 @@ thaw() {
 	run "$OWNER_PROBE" "$LEFT"
 	[ "$status" -eq 0 ]
 	[ "$(probe_value label)" = "job 1.0 (slurm)" ]
+	# a job is selected with all of its steps, or one
+	for id in 1 1.0; do
+		[ "$("$GPUFREE" list -q --dev-root "$NODE/dev" --scope namespace --job "$id")" = "$LEFT" ]
+	done
+	for id in 2 1.1 11; do
+		[ -z "$("$GPUFREE" list -q --dev-root "$NODE/dev" --scope namespace --job "$id")" ]
+	done
 	# only as its own user: the number is what the process says
 	[[ "$(probe_value stop)" == "scancel --user=nobody 1.0" || -n "$(probe_value refusal)" ]]
 }
