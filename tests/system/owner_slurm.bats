@@ -195,3 +195,22 @@ drained() {
 	[ "$status" -eq 0 ]
 	[ ! -e "$T/asked" ]
 }
+
+@test "the prolog frees what the job's user left on its GPUs, and tells when somebody else is on them" {
+	local prolog=$BATS_TEST_DIRNAME/../../contrib/slurm/prolog-gpufree
+	export GPUFREE_OPTIONS="--dev-root $NODE/dev --scope namespace" GPUFREE_LOG=$T/prolog.log GPUFREE_GRACE=2s
+	export SLURM_JOB_ID=9 SLURM_JOB_UID=$JOB_UID SLURM_JOB_GPUS=0 GPUFREE_DRAIN=yes GPUFREE
+	LEFT=$("$SIM" add "$NODE" plain --gpu 0 --memory 20GiB --user "$JOB_UID" 3>&-)
+	OTHER=$("$SIM" add "$NODE" plain --gpu 1 --memory 20GiB --user "$OTHER_UID" 3>&-)
+	run "$prolog"
+	[ "$status" -eq 0 ]
+	gone "$LEFT"
+	lives "$OTHER"
+	SLURM_JOB_GPUS=0,1 run "$prolog"
+	[ "$status" -eq 1 ]
+	lives "$OTHER"
+	grep -q "held by $OTHER" "$T/prolog.log"
+	SLURM_JOB_GPUS=0,1 GPUFREE_DRAIN=no run "$prolog"
+	[ "$status" -eq 0 ]
+	lives "$OTHER"
+}
