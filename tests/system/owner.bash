@@ -46,6 +46,7 @@ make_node() {
 		mknod -m 0666 "$T/dev/$1" c "$STANDIN_MAJOR" "$minor" 2>/dev/null || skip "mknod is not permitted here"
 		(exec 9<>"$T/dev/$1") 2>/dev/null || continue
 		[ -z "$("$GPUFREE" list -q --any-open "$T/dev/$1" 2>/dev/null)" ] || continue
+		# shellcheck disable=SC2034 # the tests read it
 		MINOR=$minor
 		return 0
 	done
