@@ -65,7 +65,8 @@ static int add_restarted(struct gf_run *run, struct gpufree_snapshot *snapshot, 
         if (generation > MOST_RESTARTS && is_hopping(run, run->plan->targets.n) && run->chases < MOST_CHASES)
                 run->chase = true;
         else if (generation > MOST_RESTARTS)
-                return gf_run_note(run, snapshot, holder, GPUFREE_FATE_SURVIVED, gf_respawn_sentence(run, holder));
+                return gf_run_note(run, snapshot, holder, GPUFREE_FATE_SURVIVED,
+                                   gf_respawn_sentence(run, holder, true));
         r = gf_run_add(run, snapshot, holder, generation);
         return r < 0 ? r : 1;
 }
@@ -120,9 +121,17 @@ int gf_rounds_look(struct gf_run *run)
         return look(run, &snapshot);
 }
 
+static bool was_there(const struct gpufree_snapshot *snapshot, const struct gf_ident *id)
+{
+        for (size_t i = 0; i < snapshot->holders.n; i++)
+                if (gf_ident_equal(&snapshot->holders.v[i].id, id))
+                        return true;
+        return false;
+}
+
 /*
  * Selected by its PID, its age or its state, a process that is started again is not selected any more: it has another
- * PID, it is young. It is what was ended all the same.
+ * PID, it is young. The end of its like has brought nothing all the same.
  */
 static bool is_restart_unselected(const struct gf_run *run, const struct gpufree_snapshot *snapshot,
                                   const struct gpufree_holder *holder)
@@ -135,7 +144,15 @@ static bool is_restart_unselected(const struct gf_run *run, const struct gpufree
                 meant |= use->context && use->gpu >= 0 && (size_t)use->gpu < snapshot->inventory.gpus.n &&
                          snapshot->inventory.gpus.v[use->gpu].selected;
         }
-        return meant && !gf_run_find(run, &holder->id) && gf_respawn_generation(run, holder) > 0;
+        return meant && !was_there(run->plan->snapshot, &holder->id) && !gf_run_find(run, &holder->id) &&
+               gf_respawn_generation(run, holder) > 0;
+}
+
+/* It was not asked for, so it is not ended: only told. */
+static int note_restart(struct gf_run *run, struct gpufree_snapshot *snapshot, const struct gpufree_holder *holder)
+{
+        note_newcomer(run, holder);
+        return gf_run_note(run, snapshot, holder, GPUFREE_FATE_SURVIVED, gf_respawn_sentence(run, holder, false));
 }
 
 /* 1: something is to be done; 0: a quiet look. */
@@ -148,9 +165,12 @@ static int look_and_sift(struct gf_run *run)
         if (r < 0)
                 return r;
         for (size_t i = 0; i < snapshot->holders.n; i++) {
-                if (!snapshot->holders.v[i].selected && !is_restart_unselected(run, snapshot, &snapshot->holders.v[i]))
+                if (snapshot->holders.v[i].selected)
+                        r = sift_one(run, snapshot, &snapshot->holders.v[i]);
+                else if (is_restart_unselected(run, snapshot, &snapshot->holders.v[i]))
+                        r = note_restart(run, snapshot, &snapshot->holders.v[i]);
+                else
                         continue;
-                r = sift_one(run, snapshot, &snapshot->holders.v[i]);
                 if (r < 0)
                         return r;
                 work |= r;

@@ -102,8 +102,8 @@ void gf_restarts_wait(struct gf_run *run);
 /* ---- respawn.c ---- */
 /* How many ended processes this one follows as a restart: 0, it is none. */
 unsigned gf_respawn_generation(const struct gf_run *run, const struct gpufree_holder *holder);
-/* Who starts it again, and the command that stops that. */
-char *gf_respawn_sentence(struct gf_run *run, const struct gpufree_holder *holder);
+/* Who starts it again, and the command that stops that. `each_time`: it was ended more than once. */
+char *gf_respawn_sentence(struct gf_run *run, const struct gpufree_holder *holder, bool each_time);
 
 /* ---- stuck.c: why a process lives on ---- */
 /* "state D (uninterruptible), waits in nv_close, SIGKILL pending: …"; NULL: gone, or out of memory. */

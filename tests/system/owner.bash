@@ -46,6 +46,7 @@ make_node() {
 		mknod -m 0666 "$T/dev/$1" c "$STANDIN_MAJOR" "$minor" 2>/dev/null || skip "mknod is not permitted here"
 		(exec 9<>"$T/dev/$1") 2>/dev/null || continue
 		[ -z "$("$GPUFREE" list -q --any-open "$T/dev/$1" 2>/dev/null)" ] || continue
+		# shellcheck disable=SC2034 # the tests read it
 		MINOR=$minor
 		return 0
 	done
@@ -97,10 +98,36 @@ start_holder() {
 	owner_pids+=("$into")
 }
 
+# in_cgroup PATH: moves $PID into a cgroup of this path, in whichever hierarchy lets us. Not below a running systemd's.
+CGROUP_ROOT=
+in_cgroup() {
+	local root roots="/sys/fs/cgroup/freezer /sys/fs/cgroup/pids"
+	[ -d /run/systemd/system ] || roots+=" /sys/fs/cgroup/unified /sys/fs/cgroup"
+	for root in $roots; do
+		[ -w "$root/cgroup.procs" ] && mkdir -p "$root/$1" 2>/dev/null || continue
+		CGROUP_ROOT=$root CGROUP=$1
+		echo "$PID" >"$root/$1/cgroup.procs" 2>/dev/null && return 0
+		leave_cgroup
+	done
+	skip "no cgroup can be made here"
+}
+
+# Once its processes have ended: a cgroup takes a moment to be empty.
+leave_cgroup() {
+	[ -n "$CGROUP_ROOT" ] || return 0
+	until_true 20 rmdir "$CGROUP_ROOT/$CGROUP" 2>/dev/null || :
+	while [[ $CGROUP == */* ]]; do
+		CGROUP=${CGROUP%/*}
+		rmdir "$CGROUP_ROOT/$CGROUP" 2>/dev/null || break
+	done
+	CGROUP_ROOT=
+}
+
 owner_teardown() {
 	local pid
 	for pid in "${owner_pids[@]}"; do
 		kill -KILL "$pid" 2>/dev/null || :
 	done
+	leave_cgroup
 	[ -z "${T:-}" ] || rm -rf "$T"
 }

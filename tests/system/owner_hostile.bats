@@ -11,12 +11,10 @@ setup() {
 	need_gpufree
 	need python3
 	need_root
-	CGROUP=
 }
 
 teardown() {
 	owner_teardown
-	[ -z "$CGROUP" ] || until_true 20 rmdir "$CGROUP" || :
 }
 
 # No byte of the output but printable ones, newlines and (in table marks) UTF-8: no ESC, no other control.
@@ -37,19 +35,6 @@ signal.pause()' "$1" "$2"
 
 renamed() {
 	[ "$(head -c 4 "/proc/$PID/comm")" != pyth ]
-}
-
-# in_cgroup NAME: moves $PID into a cgroup of this name, in whichever hierarchy lets us.
-in_cgroup() {
-	local root
-	for root in /sys/fs/cgroup/freezer /sys/fs/cgroup/pids /sys/fs/cgroup/unified /sys/fs/cgroup; do
-		[ -w "$root/cgroup.procs" ] && mkdir "$root/$1" 2>/dev/null || continue
-		CGROUP=$root/$1
-		echo "$PID" >"$CGROUP/cgroup.procs" 2>/dev/null && return 0
-		rmdir "$CGROUP"
-		CGROUP=
-	done
-	skip "no cgroup can be made here"
 }
 
 every_view_is_clean() {

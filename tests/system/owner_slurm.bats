@@ -87,6 +87,13 @@ thaw() {
 	run "$OWNER_PROBE" "$LEFT"
 	[ "$status" -eq 0 ]
 	[ "$(probe_value label)" = "job 1.0 (slurm)" ]
+	# a job is selected with all of its steps, or one
+	for id in 1 1.0; do
+		[ "$("$GPUFREE" list -q --dev-root "$NODE/dev" --scope namespace --job "$id")" = "$LEFT" ]
+	done
+	for id in 2 1.1 11; do
+		[ -z "$("$GPUFREE" list -q --dev-root "$NODE/dev" --scope namespace --job "$id")" ]
+	done
 	# only as its own user: the number is what the process says
 	[[ "$(probe_value stop)" == "scancel --user=nobody 1.0" || -n "$(probe_value refusal)" ]]
 }
@@ -187,4 +194,23 @@ drained() {
 	SLURM_JOB_GPUS='all' run "$epilog"
 	[ "$status" -eq 0 ]
 	[ ! -e "$T/asked" ]
+}
+
+@test "the prolog frees what the job's user left on its GPUs, and tells when somebody else is on them" {
+	local prolog=$BATS_TEST_DIRNAME/../../contrib/slurm/prolog-gpufree
+	export GPUFREE_OPTIONS="--dev-root $NODE/dev --scope namespace" GPUFREE_LOG=$T/prolog.log GPUFREE_GRACE=2s
+	export SLURM_JOB_ID=9 SLURM_JOB_UID=$JOB_UID SLURM_JOB_GPUS=0 GPUFREE_DRAIN=yes GPUFREE
+	LEFT=$("$SIM" add "$NODE" plain --gpu 0 --memory 20GiB --user "$JOB_UID" 3>&-)
+	OTHER=$("$SIM" add "$NODE" plain --gpu 1 --memory 20GiB --user "$OTHER_UID" 3>&-)
+	run "$prolog"
+	[ "$status" -eq 0 ]
+	gone "$LEFT"
+	lives "$OTHER"
+	SLURM_JOB_GPUS=0,1 run "$prolog"
+	[ "$status" -eq 1 ]
+	lives "$OTHER"
+	grep -q "held by $OTHER" "$T/prolog.log"
+	SLURM_JOB_GPUS=0,1 GPUFREE_DRAIN=no run "$prolog"
+	[ "$status" -eq 0 ]
+	lives "$OTHER"
 }
