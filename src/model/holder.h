@@ -93,6 +93,7 @@ struct gpufree_snapshot {
         GF_VEC(struct gf_dead) dead;
         gf_strv gaps;        /* sentences; none: complete */
         uint64_t unreadable; /* of those asked about */
+        uint64_t slipped;    /* seen to hold, and ended before they could be described */
         bool initial_pidns;
         bool by_process; /* processes were picked by what they are, and no GPU was named */
         uint64_t elapsed_us;
