@@ -35,24 +35,6 @@ static bool is_in_same_place(struct gf_run *run, pid_t pid, const struct gf_fact
         return n == facts->cgroups.n;
 }
 
-static bool has_same_arguments(struct gf_run *run, pid_t pid, const struct gf_facts *facts)
-{
-        _cleanup_free_ char *path = NULL, *text = NULL;
-        size_t length;
-
-        if (!facts->cmdline || facts->cmdline_length == 0)
-                return false;
-        path = gf_asprintf("%s/%d/cmdline", run->env->proc_root, (int)pid);
-        return path && gf_read_file(AT_FDCWD, path, TEXT_MAX, &text, &length) == 0 && length == facts->cmdline_length &&
-               memcmp(text, facts->cmdline, length) == 0;
-}
-
-/* Left its parent's session: then the arguments and the cgroup must be the same as well. */
-static bool is_same_elsewhere(struct gf_run *run, const struct gf_facts *facts, pid_t pid)
-{
-        return has_same_arguments(run, pid, facts) && is_in_same_place(run, pid, facts);
-}
-
 /* One process that is being judged: what it is, read once however many targets there are. */
 struct candidate {
         pid_t pid;
@@ -74,10 +56,26 @@ static bool read_candidate(struct gf_run *run, struct candidate *c)
         return c->error == 0;
 }
 
+/* One that is ending has no arguments any more: it is gone. */
+static bool has_same_arguments(struct gf_run *run, struct candidate *c, const struct gf_facts *facts)
+{
+        _cleanup_free_ char *path = NULL, *text = NULL;
+        size_t length = 0;
+        int r;
+
+        if (!facts->cmdline || facts->cmdline_length == 0)
+                return false;
+        path = gf_asprintf("%s/%d/cmdline", run->env->proc_root, (int)c->pid);
+        r = path ? gf_read_file(AT_FDCWD, path, TEXT_MAX, &text, &length) : -ENOMEM;
+        if (r == -ENOENT || r == -ESRCH || (r == 0 && length == 0))
+                c->error = -ESRCH;
+        return r == 0 && length == facts->cmdline_length && memcmp(text, facts->cmdline, length) == 0;
+}
+
 /*
- * Narrower than kin: nobody has read who protects it or owns it. What runs the same file as the same user in the same
- * process group (or session, or as a child, or with the same arguments in the same cgroup) as one that was shown and
- * not protected is protected no more than that one.
+ * Narrower than kin: nobody has read who protects it or owns it. A child, or what runs the same file with the same
+ * arguments as the same user in the same process group, session or cgroup, as one that was shown and not protected, is
+ * protected no more than that one. A script that starts other jobs is in the same session, and often in the same group.
  */
 static bool is_successor(struct gf_run *run, const struct gf_target *target, struct candidate *c)
 {
@@ -91,9 +89,11 @@ static bool is_successor(struct gf_run *run, const struct gf_target *target, str
                 return false;
         if (!read_candidate(run, c) || c->uid != facts->uid || c->dev != facts->exe_dev || c->ino != facts->exe_ino)
                 return false;
-        return (stat->pgrp > 0 && stat->pgrp == facts->pgrp) ||
-               (stat->session > 0 && stat->session == facts->session) || stat->ppid == entry->holder->id.pid ||
-               is_same_elsewhere(run, facts, c->pid);
+        if (stat->ppid == entry->holder->id.pid)
+                return true;
+        return has_same_arguments(run, c, facts) &&
+               ((stat->pgrp > 0 && stat->pgrp == facts->pgrp) ||
+                (stat->session > 0 && stat->session == facts->session) || is_in_same_place(run, c->pid, facts));
 }
 
 /* It ended while it was judged, and could have been a successor: what it held may have gone on. */
@@ -137,6 +137,16 @@ static struct gpufree_snapshot *portrait(pid_t pid, const struct gf_pidstat *sta
         /* Its own would be read while it gets away. */
         (void)gf_strset(&holder->facts.comm, like->facts.comm);
         (void)gf_strset(&holder->facts.user, like->facts.user);
+        /* What it must hold to be struck: what the one that was shown held. */
+        for (size_t i = 0; i < like->devices.n; i++) {
+                struct gf_device_use *use = gf_vec_add(&holder->devices);
+
+                if (!use) {
+                        gpufree_snapshot_unref(snapshot);
+                        return NULL;
+                }
+                *use = like->devices.v[i];
+        }
         return snapshot;
 }
 

@@ -62,27 +62,37 @@ static bool is_child_of(const struct gpufree_holder *candidate, const struct gpu
                candidate->id.start_ticks >= target->id.start_ticks;
 }
 
-/* Forked by the target, in its process group, or the same program of the same owner. All but the first: since. */
+/* Did it have a GPU open, when the plan was shown, that the target held? */
+static bool shared_a_gpu(const struct gpufree_holder *target, const struct gpufree_holder *before)
+{
+        for (size_t i = 0; i < target->gpus.n; i++)
+                for (size_t k = 0; k < before->gpus.n; k++)
+                        if (target->gpus.v[i].context && target->gpus.v[i].gpu == before->gpus.v[k].gpu)
+                                return true;
+        return false;
+}
+
+/*
+ * Forked by the target since; or the same program, of the same user, near it, since. One that was there when the plan
+ * was shown and was not in it counts only as a data worker: a child of the target that had its GPU open, too.
+ */
 static bool descends(const struct gpufree_plan *plan, const struct gpufree_holder *target,
                      const struct gpufree_holder *candidate, const struct gpufree_holder *before)
 {
         if (gf_ident_equal(&target->id, &candidate->id))
                 return false;
-        if (is_child_of(candidate, target) || (before && is_child_of(before, target)))
+        if (before)
+                return (is_child_of(candidate, target) || is_child_of(before, target)) && shared_a_gpu(target, before);
+        if (is_child_of(candidate, target))
                 return true;
-        /* It was there when the plan was shown, and was not in it. */
-        if (before || !gf_started_since(plan->snapshot, candidate->id.start_ticks) ||
+        if (!gf_started_since(plan->snapshot, candidate->id.start_ticks) ||
             candidate->id.start_ticks < target->id.start_ticks)
                 return false;
-        if (!same_uid(target, candidate))
-                return false;
-        if (candidate->facts.pgrp > 0 && candidate->facts.pgrp == target->facts.pgrp)
-                return true;
-        if (candidate->facts.session > 0 && candidate->facts.session == target->facts.session &&
-            same_exe(target, candidate))
-                return true;
+        /* The same process group or session is not enough: a script starts other jobs in them, too. */
         return gf_same_program(target, candidate) &&
-               (gf_same_place(target, candidate) ||
+               ((candidate->facts.pgrp > 0 && candidate->facts.pgrp == target->facts.pgrp) ||
+                (candidate->facts.session > 0 && candidate->facts.session == target->facts.session) ||
+                gf_same_place(target, candidate) ||
                 (candidate->facts.ppid > 1 && candidate->facts.ppid == target->facts.ppid));
 }
 
