@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "by_owner.h"
 #include "json.h"
 #include "park_view.h"
 #include "session.h"
@@ -118,7 +119,10 @@ static void list_for_people(const struct cli_session *session, const gpufree_sna
                 return;
         }
         cli_view_gpus(session, snapshot, report, out);
-        cli_view_holders(session, snapshot, &holders);
+        if (session->request->by_owner)
+                cli_view_by_owner(session, snapshot, &holders);
+        else
+                cli_view_holders(session, snapshot, &holders);
         if (holders.s && holders.n > 0) {
                 if (out->n > 0)
                         gf_str_addc(out, '\n');
@@ -161,6 +165,8 @@ int cli_list(struct cli_session *session)
                 cli_json_outcome(document, code, NULL);
                 cli_json_parking(document, parking, false);
                 cli_json_snapshot(document, snapshot, report);
+                if (session->request->by_owner)
+                        cli_json_by_owner(document, snapshot);
                 cli_json_text(&out, document, 0);
                 json_decref(document);
         } else if (session->request->quiet) {

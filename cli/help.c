@@ -14,7 +14,7 @@ static const char exit_status[] =
         "Exit status:\n"
         "  0  list, explain: everything was seen; check, wait: free; kill: gone, memory verified;\n"
         "     park: parked, memory verified; unpark: runs again, seen on its GPU\n"
-        "  1  check, wait: held, or in the way; kill: holders survived; park, unpark: failed\n"
+        "  1  check, wait: held, or in the way of what it is for; kill: holders survived; park, unpark: failed\n"
         "  2  bad usage, or output could not be written\n"
         "  3  no holder found, but not everything could be seen\n"
         "  4  kill, park, unpark: refused (protected, no permission, not confirmed, no room)\n"

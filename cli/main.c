@@ -47,12 +47,12 @@ static int run(struct cli_session *session, struct cli_request *request)
                 return cli_check(session);
         case CLI_WAIT:
                 return cli_wait(session);
-        case CLI_EXPLAIN:
-                return cli_explain(session);
         case CLI_PARK:
                 return cli_park(session);
         case CLI_UNPARK:
                 return cli_unpark(session);
+        case CLI_EXPLAIN:
+                return cli_explain(session);
         case CLI_HELP:
         case CLI_COMMANDS:
         default:

@@ -51,10 +51,11 @@ static int unknown_command(const char *word, char **ret_error)
         near = cli_nearest(word, names, CLI_COMMANDS);
         if (near)
                 return wrong(ret_error, "\"%s\" is no command; did you mean \"gpufree %s\"?", word, near);
-        return wrong(ret_error,
-                     "\"%s\" is no command (list, kill, check, wait, explain, park, unpark, help) and no device path "
-                     "(like /dev/nvidia0)",
-                     word);
+        return wrong(
+                ret_error,
+                "\"%s\" is no command (list, kill, check, wait, explain, park, unpark, help) and no device path (like "
+                "/dev/nvidia0)",
+                word);
 }
 
 static int unknown_option(const char *name, char **ret_error)
@@ -210,8 +211,8 @@ static int take(struct cli_request *request, const struct cli_option *option, co
                 request->ladder.force = true;
                 return 0;
         case CLI_OPT_STOP_OWNER:
-                return wrong(ret_error, "--stop-owner: not in this version; stop the owner with its own command "
-                                        "(docker stop, systemctl stop, scancel)");
+                request->ladder.stop_owner = true;
+                return 0;
         case CLI_OPT_CONTINUE:
                 request->park.resume_stopped = true;
                 return 0;
@@ -230,6 +231,9 @@ static int take(struct cli_request *request, const struct cli_option *option, co
                 return take_duration(option->name, value, &request->sample_ms, ret_error);
         case CLI_OPT_FOR:
                 return take_purpose(request, value, ret_error);
+        case CLI_OPT_BY:
+                request->by_owner = strcmp(value, "owner") == 0;
+                return request->by_owner ? 0 : wrong(ret_error, "--by: \"%s\" is none of owner", value);
         case CLI_OPT_JSON:
                 request->json = true;
                 return 0;
@@ -300,8 +304,9 @@ static int take_pid(struct cli_request *request, const char *word, char **ret_er
         pid_t pid, *slot;
 
         if (gf_parse_pid(word, &pid) < 0)
-                return wrong(ret_error, "%s: is no PID (gpufree list shows %s)", word,
-                             request->command == CLI_UNPARK ? "who is parked" : "who holds a GPU");
+                return request->command == CLI_EXPLAIN
+                               ? wrong(ret_error, "explain: \"%s\" is no PID", word)
+                               : wrong(ret_error, "%s: is no PID (gpufree list shows who is parked)", word);
         slot = gf_vec_add(&request->pids);
         if (!slot)
                 return -ENOMEM;

@@ -45,6 +45,7 @@ enum cli_opt {
         CLI_OPT_CONFIG,
         CLI_OPT_SCAN,
         CLI_OPT_SCOPE,
+        CLI_OPT_BY,
         CLI_OPT_DRY_RUN,
         CLI_OPT_YES,
         CLI_OPT_SIGNAL,
@@ -98,7 +99,7 @@ struct cli_request {
         bool help, version, dump;
         GF_VEC(struct cli_criterion) criteria;
         GF_VEC(const char *) paths;
-        GF_VEC(pid_t) pids; /* of explain and unpark */
+        GF_VEC(pid_t) pids; /* positional, of explain, unpark */
         bool purpose_set;   /* check --for something else than run */
         enum gpufree_purpose purpose;
         GF_VEC(const struct cli_option *) seen;
@@ -109,10 +110,11 @@ struct cli_request {
         struct gpufree_ladder ladder;
         bool signal_set, grace_set, timeout_set;
         uint64_t timeout_ms; /* of wait: GPUFREE_UNKNOWN for ever */
-        uint64_t sample_ms; /* of list; 0: none */
         struct gpufree_park_options park;
-        bool all; /* of unpark */
+        bool all;           /* of unpark */
+        uint64_t sample_ms; /* of list; 0: none */
         bool json, quiet;
+        bool by_owner;
         enum cli_color color;
 };
 

@@ -47,6 +47,11 @@ static void on_gone(struct cli_progress *progress, const struct gpufree_event *e
         const struct cli_step *step = step_of(progress, event->pid);
         char buf[GF_TEXT_MAX];
 
+        if (progress->stopping && !(step && step->signal != 0)) {
+                cli_term_say(&progress->session->term, "  %d  ended by its owner after %s", (int)event->pid,
+                             gf_format_duration(event->elapsed_ms, buf));
+                return;
+        }
         cli_term_say(&progress->session->term, "  %d  %s, gone after %s", (int)event->pid,
                      step && step->signal != 0 ? signal_text(step->signal) : "no signal",
                      gf_format_duration(event->elapsed_ms, buf));
@@ -114,7 +119,16 @@ void cli_progress_event(void *userdata, const struct gpufree_event *event)
         struct cli_term *term = &progress->session->term;
 
         switch (event->type) {
+        case GPUFREE_EVENT_STOPPING:
+                progress->stopping = true;
+                cli_term_progress(term, NULL);
+                cli_term_say(term, "  stopping: %s", event->text ? event->text : "?");
+                break;
+        case GPUFREE_EVENT_STOPPED:
+                cli_term_say(term, "  %s", event->text ? event->text : "?");
+                break;
         case GPUFREE_EVENT_SIGNALLED:
+                progress->stopping = false;
                 on_signalled(progress, event);
                 break;
         case GPUFREE_EVENT_GONE:

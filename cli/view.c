@@ -337,7 +337,8 @@ void cli_view_gaps(const struct cli_term *term, const gpufree_snapshot *snapshot
                 cli_view_sentence(term, out, gap);
                 told |= driver && strstr(gap, driver);
         }
-        if (driver && !told)
+        /* Of no interest where devices were named that are no GPUs. */
+        if (driver && !told && gpufree_snapshot_gpu_count(snapshot) > 0)
                 cli_view_sentence(term, out, driver);
 }
 

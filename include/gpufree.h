@@ -129,6 +129,8 @@ enum gpufree_event_type {
         GPUFREE_EVENT_MEMORY,    /* gpu, bytes still held, elapsed: waiting for it to come back */
         GPUFREE_EVENT_PARK_STEP, /* pid; count: enum gpufree_park_step, begun */
         GPUFREE_EVENT_COPIED,    /* pid, bytes copied so far, count: bytes in all, elapsed */
+        GPUFREE_EVENT_STOPPING,  /* text: the owner's command that now runs (gpufree_ladder.stop_owner) */
+        GPUFREE_EVENT_STOPPED,   /* text: what became of it; elapsed */
 };
 struct gpufree_event {
         enum gpufree_event_type type;
@@ -140,6 +142,7 @@ struct gpufree_event {
         uint64_t bytes;
         const gpufree_gpu *gpu;
         const gpufree_holder *holder; /* may be NULL */
+        const char *text;             /* raw; may be NULL */
 };
 typedef void (*gpufree_event_handler)(void *userdata, const struct gpufree_event *event);
 void gpufree_set_event_handler(gpufree *context, gpufree_event_handler handler, void *userdata);
@@ -295,10 +298,11 @@ struct gpufree_ladder {
         uint64_t grace_ms;   /* from the first signal to SIGKILL; 10,000 */
         uint64_t timeout_ms; /* for the whole; 60,000 */
         uint64_t settle_ms;  /* how long memory may take to come back; 5,000 */
+        bool stop_owner;     /* first the owner's own command (gpufree_plan_owner), then the rest for what is left */
 };
 #define GPUFREE_LADDER_INIT                                                                                            \
         {                                                                                                              \
-                sizeof(struct gpufree_ladder), 15, false, 10000, 60000, 5000                                           \
+                sizeof(struct gpufree_ladder), 15, false, 10000, 60000, 5000, false                                    \
         }
 
 /* The selected holders of the snapshot, sorted into to be ended and left alone. Keeps the snapshot alive. */
@@ -316,6 +320,25 @@ const gpufree_holder *gpufree_plan_spared(const gpufree_plan *plan, size_t posit
 const char *gpufree_plan_refusal(const gpufree_plan *plan);
 /* Memory that would come back on the GPU at `gpu` (position in the snapshot); GPUFREE_UNKNOWN. */
 uint64_t gpufree_plan_memory(const gpufree_plan *plan, size_t gpu);
+
+/* Would the end of a target be undone? Known before anything is signalled. */
+enum gpufree_restart {
+        GPUFREE_RESTART_UNKNOWN,
+        GPUFREE_RESTART_NO,
+        GPUFREE_RESTART_AFTER_KILL, /* after SIGKILL, not after SIGTERM */
+        GPUFREE_RESTART_YES,
+};
+const char *gpufree_restart_name(enum gpufree_restart restart); /* "unknown", "no", "after-kill", "yes" */
+/*
+ * Who would start a target again, and what stops that for good. `ret_owner`: "docker:3f2a1b2c3d4e (vllm)"; `ret_why`:
+ * "Docker starts it again (restart policy always)"; `ret_command`: quoted for a shell; `ret_advice`: what to do where
+ * no command is known; `ret_warning`: what else the command ends; `ret_refusal`: why gpufree does not run it itself.
+ * Each may be NULL to ignore, and is NULL where there is nothing to say. Targets with one owner share one `ret_stop`
+ * (from 0; -1: none): it is run once. `ret_run`: it is what stop_owner runs. -ERANGE.
+ */
+int gpufree_plan_owner(const gpufree_plan *plan, size_t position, enum gpufree_restart *ret_restart,
+                       const char **ret_owner, const char **ret_why, const char **ret_command, const char **ret_advice,
+                       const char **ret_warning, const char **ret_refusal, int *ret_stop, bool *ret_run);
 
 /*
  * Carries the plan out: pin, check, signal, wait, rescan until quiet, verify memory. Only processes of the plan, and
@@ -346,9 +369,10 @@ enum gpufree_fate {
         GPUFREE_FATE_REFUSED, /* protected, or no permission */
         GPUFREE_FATE_SURVIVED,
         GPUFREE_FATE_NOT_IN_PLAN, /* came later, is no kin of what was shown: not signalled */
+        GPUFREE_FATE_BY_OWNER,    /* its owner's own command ended it */
 };
-const char *gpufree_fate_name(
-        enum gpufree_fate fate); /* "ended", "killed", "already-gone", "let-go", "refused", "survived", "not-in-plan" */
+const char *gpufree_fate_name(enum gpufree_fate fate); /* "ended", "killed", "already-gone", "let-go", "refused",
+                                                          "survived", "not-in-plan", "ended-by-owner" */
 size_t gpufree_report_fate_count(const gpufree_report *report);
 int gpufree_report_fate(const gpufree_report *report, size_t position, const gpufree_holder **ret_holder,
                         enum gpufree_fate *ret_fate, uint64_t *ret_elapsed_ms, const char **ret_detail);
@@ -358,6 +382,98 @@ size_t gpufree_report_gpu_count(const gpufree_report *report);
 int gpufree_report_gpu(const gpufree_report *report, size_t position, const gpufree_gpu **ret_gpu,
                        uint64_t *ret_used_before, uint64_t *ret_used_after, uint64_t *ret_elapsed_ms,
                        bool *ret_verified, const char **ret_sentence);
+
+/* ---- park: take a CUDA process's memory off the GPU without ending it, and put it back ---- */
+
+/* What the driver says of a process. */
+enum gpufree_park_state {
+        GPUFREE_PARK_UNKNOWN = -1, /* it does not answer */
+        GPUFREE_PARK_RUNNING = 0,
+        GPUFREE_PARK_LOCKED = 1, /* stands still, its memory is on the GPU */
+        GPUFREE_PARK_PARKED = 2, /* its memory is in host memory, it holds no device */
+        GPUFREE_PARK_FAILED = 3, /* the driver gave it up: it can only be ended */
+        GPUFREE_PARK_PARKING = 4,
+        GPUFREE_PARK_RESTORING = 5,
+        GPUFREE_PARK_NOT_CUDA = 6, /* the driver knows no CUDA process by this PID */
+};
+/* "unknown", "running", "locked", "parked", "failed", "parking", "restoring", "not-cuda" */
+const char *gpufree_park_state_name(enum gpufree_park_state state);
+
+enum gpufree_park_step {
+        GPUFREE_PARK_CHECK,
+        GPUFREE_PARK_LOCK,
+        GPUFREE_PARK_COPY, /* to host memory */
+        GPUFREE_PARK_RESTORE,
+        GPUFREE_PARK_UNLOCK,
+        GPUFREE_PARK_VERIFY,
+};
+const char *gpufree_park_step_name(enum gpufree_park_step step); /* "check", "lock", "copy", … */
+
+struct gpufree_park_options {
+        size_t size;         /* sizeof(struct gpufree_park_options) */
+        bool resume_stopped; /* continue (SIGCONT) a target that is stopped, which could not be parked otherwise */
+        uint64_t lock_ms;    /* how long its work on the GPU may take to come to a pause; 10,000 */
+        uint64_t timeout_ms; /* for the copying; 600,000 */
+        uint64_t settle_ms;  /* how long memory may take to come back; 5,000 */
+        const char *to;      /* unpark: "1", or pairs "0:2,1:3" of GPUs, as --gpu names them; NULL: where it was */
+};
+#define GPUFREE_PARK_OPTIONS_INIT                                                                                      \
+        {                                                                                                              \
+                sizeof(struct gpufree_park_options), false, 10000, 600000, 5000, NULL                                  \
+        }
+
+typedef struct gpufree_parking gpufree_parking;
+
+/*
+ * Parks the targets of the plan, or none of them when a check refuses one. Fails only where nothing could be begun;
+ * what happened is in the result. A PID that `selection` names and that holds nothing is asked about, too.
+ */
+int gpufree_park(gpufree *context, const gpufree_selection *selection, const gpufree_plan *plan,
+                 const struct gpufree_park_options *options, gpufree_parking **ret_parking);
+/* Brings these processes back; n 0: every one that a record tells of and that the driver calls parked or locked. */
+int gpufree_unpark(gpufree *context, const pid_t *pids, size_t n, const struct gpufree_park_options *options,
+                   gpufree_parking **ret_parking);
+/* The parked (and locked) processes that a record tells of: who and when by the record, the state by the driver. */
+int gpufree_parked(gpufree *context, gpufree_parking **ret_parking);
+gpufree_parking *gpufree_parking_unref(gpufree_parking *parking);
+enum gpufree_outcome gpufree_parking_outcome(const gpufree_parking *parking);
+/* What is said about the whole: warnings, reasons; NULL after the last. */
+const char *gpufree_parking_sentence(const gpufree_parking *parking, size_t index);
+uint64_t gpufree_parking_elapsed_ms(const gpufree_parking *parking);
+
+struct gpufree_parked_process {
+        pid_t pid;
+        uint64_t start_ticks;
+        const char *comm, *cmdline, *user; /* of the process; raw */
+        enum gpufree_park_state state;
+        enum gpufree_park_step step; /* the last one begun */
+        uint64_t memory;             /* GPU memory parked or brought back */
+        uint64_t copy_ms;            /* how long the copying took */
+        enum gpufree_outcome outcome;
+        const char *sentence; /* what is, and what to do next */
+        const char *gpus;     /* indices where its memory was or is: "0,1" */
+        int64_t since;        /* parked: seconds since 1970; -1 unknown */
+        const char *by;       /* who parked it */
+};
+size_t gpufree_parking_count(const gpufree_parking *parking);
+/* `size`: sizeof(struct gpufree_parked_process) of the caller. */
+int gpufree_parking_process(const gpufree_parking *parking, size_t position, size_t size,
+                            struct gpufree_parked_process *ret_process);
+
+enum gpufree_stop_outcome {
+        GPUFREE_STOP_DONE,      /* the command ended with 0 */
+        GPUFREE_STOP_FAILED,    /* it ended otherwise */
+        GPUFREE_STOP_REFUSED,   /* it was not run */
+        GPUFREE_STOP_TIMED_OUT, /* it was given up; the owner may still be at it */
+        GPUFREE_STOP_CANCELLED,
+};
+const char *gpufree_stop_outcome_name(enum gpufree_stop_outcome outcome); /* "done", "failed", "refused", … */
+/* The owners' commands that were to be run (stop_owner). `ret_status`: its exit status, -1 none; `ret_output`: what it
+ * printed, raw, NULL when it was not run; `ret_sentence`: what happened, and the next step. -ERANGE. */
+size_t gpufree_report_stop_count(const gpufree_report *report);
+int gpufree_report_stop(const gpufree_report *report, size_t position, const char **ret_owner, const char **ret_command,
+                        enum gpufree_stop_outcome *ret_outcome, int *ret_status, const char **ret_output,
+                        const char **ret_sentence, uint64_t *ret_elapsed_ms);
 
 /* ---- explain: every MiB of a GPU, why a process does not let go, what stands in the way ---- */
 
@@ -447,83 +563,6 @@ int gpufree_blockers_step(const gpufree_blockers *blockers, size_t index, const 
 const char *gpufree_blockers_note(const gpufree_blockers *blockers, size_t index);
 /* The command that is in the way of nothing then ("nvidia-smi --gpu-reset -i 0"), or NULL. */
 const char *gpufree_blockers_goal(const gpufree_blockers *blockers);
-
-/* ---- park: take a CUDA process's memory off the GPU without ending it, and put it back ---- */
-
-/* What the driver says of a process. */
-enum gpufree_park_state {
-        GPUFREE_PARK_UNKNOWN = -1, /* it does not answer */
-        GPUFREE_PARK_RUNNING = 0,
-        GPUFREE_PARK_LOCKED = 1, /* stands still, its memory is on the GPU */
-        GPUFREE_PARK_PARKED = 2, /* its memory is in host memory, it holds no device */
-        GPUFREE_PARK_FAILED = 3, /* the driver gave it up: it can only be ended */
-        GPUFREE_PARK_PARKING = 4,
-        GPUFREE_PARK_RESTORING = 5,
-        GPUFREE_PARK_NOT_CUDA = 6, /* the driver knows no CUDA process by this PID */
-};
-/* "unknown", "running", "locked", "parked", "failed", "parking", "restoring", "not-cuda" */
-const char *gpufree_park_state_name(enum gpufree_park_state state);
-
-enum gpufree_park_step {
-        GPUFREE_PARK_CHECK,
-        GPUFREE_PARK_LOCK,
-        GPUFREE_PARK_COPY, /* to host memory */
-        GPUFREE_PARK_RESTORE,
-        GPUFREE_PARK_UNLOCK,
-        GPUFREE_PARK_VERIFY,
-};
-const char *gpufree_park_step_name(enum gpufree_park_step step); /* "check", "lock", "copy", … */
-
-struct gpufree_park_options {
-        size_t size;         /* sizeof(struct gpufree_park_options) */
-        bool resume_stopped; /* continue (SIGCONT) a target that is stopped, which could not be parked otherwise */
-        uint64_t lock_ms;    /* how long its work on the GPU may take to come to a pause; 10,000 */
-        uint64_t timeout_ms; /* for the copying; 600,000 */
-        uint64_t settle_ms;  /* how long memory may take to come back; 5,000 */
-        const char *to;      /* unpark: "1", or pairs "0:2,1:3" of GPUs, as --gpu names them; NULL: where it was */
-};
-#define GPUFREE_PARK_OPTIONS_INIT                                                                                      \
-        {                                                                                                              \
-                sizeof(struct gpufree_park_options), false, 10000, 600000, 5000, NULL                                  \
-        }
-
-typedef struct gpufree_parking gpufree_parking;
-
-/*
- * Parks the targets of the plan, or none of them when a check refuses one. Fails only where nothing could be begun;
- * what happened is in the result. A PID that `selection` names and that holds nothing is asked about, too.
- */
-int gpufree_park(gpufree *context, const gpufree_selection *selection, const gpufree_plan *plan,
-                 const struct gpufree_park_options *options, gpufree_parking **ret_parking);
-/* Brings these processes back; n 0: every one that a record tells of and that the driver calls parked or locked. */
-int gpufree_unpark(gpufree *context, const pid_t *pids, size_t n, const struct gpufree_park_options *options,
-                   gpufree_parking **ret_parking);
-/* The parked (and locked) processes that a record tells of: who and when by the record, the state by the driver. */
-int gpufree_parked(gpufree *context, gpufree_parking **ret_parking);
-gpufree_parking *gpufree_parking_unref(gpufree_parking *parking);
-enum gpufree_outcome gpufree_parking_outcome(const gpufree_parking *parking);
-/* What is said about the whole: warnings, reasons; NULL after the last. */
-const char *gpufree_parking_sentence(const gpufree_parking *parking, size_t index);
-uint64_t gpufree_parking_elapsed_ms(const gpufree_parking *parking);
-
-struct gpufree_parked_process {
-        pid_t pid;
-        uint64_t start_ticks;
-        const char *comm, *cmdline, *user; /* of the process; raw */
-        enum gpufree_park_state state;
-        enum gpufree_park_step step; /* the last one begun */
-        uint64_t memory;             /* GPU memory parked or brought back */
-        uint64_t copy_ms;            /* how long the copying took */
-        enum gpufree_outcome outcome;
-        const char *sentence; /* what is, and what to do next */
-        const char *gpus;     /* indices where its memory was or is: "0,1" */
-        int64_t since;        /* parked: seconds since 1970; -1 unknown */
-        const char *by;       /* who parked it */
-};
-size_t gpufree_parking_count(const gpufree_parking *parking);
-/* `size`: sizeof(struct gpufree_parked_process) of the caller. */
-int gpufree_parking_process(const gpufree_parking *parking, size_t position, size_t size,
-                            struct gpufree_parked_process *ret_process);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -115,10 +115,13 @@ bool gf_driver_answered(const struct gpufree_snapshot *snapshot)
         return !nvidia || (snapshot->driver.asked && !snapshot->driver.error[0]);
 }
 
-/* Without the driver's word nobody can tell a context from a mere open file, nor whether memory came back. */
-static int driver_gap(const struct gpufree_snapshot *snapshot, gf_strv *gaps)
+/*
+ * Without the driver's word nobody can tell a context from a mere open file, nor whether memory came back. Who has a
+ * device open that was named by its path is seen without it; what that says of a GPU's memory is the verdict's matter.
+ */
+static int driver_gap(const struct gf_env *env, const struct gpufree_snapshot *snapshot, gf_strv *gaps)
 {
-        if (gf_driver_answered(snapshot))
+        if (env->paths.n > 0 || gf_driver_answered(snapshot))
                 return 0;
         return gf_strv_addf(gaps, "the driver's library gave no answer: %s",
                             snapshot->driver.error[0] ? snapshot->driver.error : "libnvidia-ml.so.1 was not found");
@@ -147,5 +150,5 @@ int gf_gaps_find(struct gf_env *env, const struct gpufree_selection *selection, 
         r = queue_gap(&snapshot->scan, &snapshot->gaps);
         if (r < 0)
                 return r;
-        return driver_gap(snapshot, &snapshot->gaps);
+        return driver_gap(env, snapshot, &snapshot->gaps);
 }

@@ -73,10 +73,11 @@ void gf_run_settle(struct gf_run *run, struct gf_target *target, enum gpufree_fa
         free(entry->detail);
         entry->detail = detail;
         target->stage = GF_STAGE_DONE;
-        if (fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED)
+        if (fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED || fate == GPUFREE_FATE_BY_OWNER)
                 run->last_end_ms = gf_now_ms();
         gf_unpin(run, target);
-        if (fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED || fate == GPUFREE_FATE_ALREADY_GONE)
+        if (fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED || fate == GPUFREE_FATE_ALREADY_GONE ||
+            fate == GPUFREE_FATE_BY_OWNER)
                 gf_run_event(run, (struct gpufree_event){ .type = GPUFREE_EVENT_GONE,
                                                           .pid = entry->holder->id.pid,
                                                           .elapsed_ms = entry->elapsed_ms,
@@ -119,7 +120,9 @@ static int carry_out(struct gf_run *run)
 {
         int r;
 
-        r = gf_ladder_climb(run, run->ladder.force);
+        r = gf_stop_owners(run);
+        if (r == 0)
+                r = gf_ladder_climb(run, run->ladder.force);
         if (r == -ETIMEDOUT)
                 (void)gf_rounds_look(run);
         if (r == 0)

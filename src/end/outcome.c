@@ -259,6 +259,7 @@ static struct tally count(const struct gf_run *run)
                 case GPUFREE_FATE_ENDED_BY_SIGNAL:
                 case GPUFREE_FATE_KILLED:
                 case GPUFREE_FATE_ALREADY_GONE:
+                case GPUFREE_FATE_BY_OWNER:
                         t.ended++;
                         break;
                 case GPUFREE_FATE_LET_GO:
@@ -313,6 +314,8 @@ static int say(struct gf_run *run, const struct tally *t)
                                  "The last look shows %zu holder%s more that %s selected: run the same command "
                                  "again.",
                                  t->unexplained, t->unexplained == 1 ? "" : "s", t->unexplained == 1 ? "is" : "are");
+        if (r == 0)
+                r = gf_say_restarts(run);
         for (size_t i = 0; r == 0 && i < run->report->snapshot->gaps.n; i++)
                 r = gf_strv_add(sentences, run->report->snapshot->gaps.v[i]);
         return r;

@@ -12,6 +12,8 @@
 
 /* The last quiet look comes no sooner than this after an end: systemd starts a service again after 100 ms. */
 #define RESTART_MS 150
+/* Where it is known that somebody starts it again: runit waits for a second, others look once a second. */
+#define KNOWN_RESTART_MS 2500
 /* A parent that has not collected its dead child after this long does not wait for it. */
 #define COLLECT_MS 30
 #define STEP_MS 5
@@ -92,8 +94,8 @@ static bool is_expected(const struct gf_run *run)
 
 void gf_restarts_wait(struct gf_run *run)
 {
-        uint64_t until = run->last_end_ms + RESTART_MS;
-        bool whole = is_expected(run);
+        bool due = gf_restart_is_due(run), whole = due || is_expected(run);
+        uint64_t until = run->last_end_ms + (due ? KNOWN_RESTART_MS : RESTART_MS);
         unsigned calm = 0;
 
         if (run->last_end_ms == 0)

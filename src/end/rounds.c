@@ -120,6 +120,24 @@ int gf_rounds_look(struct gf_run *run)
         return look(run, &snapshot);
 }
 
+/*
+ * Selected by its PID, its age or its state, a process that is started again is not selected any more: it has another
+ * PID, it is young. It is what was ended all the same.
+ */
+static bool is_restart_unselected(const struct gf_run *run, const struct gpufree_snapshot *snapshot,
+                                  const struct gpufree_holder *holder)
+{
+        bool meant = holder->asked;
+
+        for (size_t i = 0; i < holder->gpus.n; i++) {
+                const struct gf_gpu_use *use = &holder->gpus.v[i];
+
+                meant |= use->context && use->gpu >= 0 && (size_t)use->gpu < snapshot->inventory.gpus.n &&
+                         snapshot->inventory.gpus.v[use->gpu].selected;
+        }
+        return meant && !gf_run_find(run, &holder->id) && gf_respawn_generation(run, holder) > 0;
+}
+
 /* 1: something is to be done; 0: a quiet look. */
 static int look_and_sift(struct gf_run *run)
 {
@@ -130,7 +148,7 @@ static int look_and_sift(struct gf_run *run)
         if (r < 0)
                 return r;
         for (size_t i = 0; i < snapshot->holders.n; i++) {
-                if (!snapshot->holders.v[i].selected)
+                if (!snapshot->holders.v[i].selected && !is_restart_unselected(run, snapshot, &snapshot->holders.v[i]))
                         continue;
                 r = sift_one(run, snapshot, &snapshot->holders.v[i]);
                 if (r < 0)

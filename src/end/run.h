@@ -69,6 +69,13 @@ void gf_pins_trim(struct gf_run *run);
  */
 int gf_pins_wait(struct gf_run *run, uint64_t until);
 
+/* ---- stop_owners.c: with ladder.stop_owner, each owner's own command. 0, -ECANCELED, -ENOMEM ---- */
+int gf_stop_owners(struct gf_run *run);
+/* Was something ended that is known to be started again, and its owner not stopped? */
+bool gf_restart_is_due(const struct gf_run *run);
+/* The same as a sentence of the report, where nothing has come back yet. */
+int gf_say_restarts(struct gf_run *run);
+
 /* ---- ladder.c: first signal, wait, SIGKILL, wait, for every target that is still to do ---- */
 /* 0; -ECANCELED, -ETIMEDOUT (run->cancelled, run->timed_out say so as well); -ENOSYS, -ENOMEM. */
 int gf_ladder_climb(struct gf_run *run, bool force);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls that do something: each is the pipeline and one of the rooms after it. */
 #include <string.h>
+#include <unistd.h>
 
 #include "end/end.h"
 #include "gpu/sample.h"
@@ -35,6 +36,8 @@ int gpufree_plan_new(gpufree *context, gpufree_snapshot *snapshot, gpufree_plan 
         r = gf_plan_make(snapshot, &plan);
         if (r >= 0)
                 r = refuse_blind(plan);
+        if (r >= 0)
+                r = gf_plan_find_stops(&context->env, geteuid(), plan);
         if (r < 0)
                 return gf_fail(&context->env, r, "making the plan: %s", strerror(-r));
         *ret_plan = TAKE(plan);

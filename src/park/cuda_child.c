@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -116,6 +117,7 @@ int gf_cuda_child_main(int socket, void *userdata)
         struct api api = { 0 };
 
         (void)userdata;
+        (void)unsetenv("CUDA_VISIBLE_DEVICES"); /* ours is not the target's */
         load(&api);
         for (;;) {
                 struct gf_cuda_request request;

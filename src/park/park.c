@@ -68,6 +68,12 @@ static int lock_failed(struct gf_env *env, struct gf_parked *item, const struct 
         /* The call did not come back: the process may be locked by now all the same. */
         (void)gf_parked_ask_state(env, item, &asked);
         item->locked_by_us = item->state == GPUFREE_PARK_LOCKED;
+        if (item->state == GPUFREE_PARK_UNKNOWN)
+                return gf_parked_say(
+                        item, GPUFREE_TIMEOUT,
+                        "%d could not be locked, and the driver does not tell its state: it may stand still; "
+                        "\"gpufree unpark %d\" asks again and lets it go on",
+                        pid, pid);
         if (error == -ETIMEDOUT)
                 return gf_parked_say(item, GPUFREE_TIMEOUT, "%d could not be locked: the driver did not answer", pid);
         return gf_parked_say(item, GPUFREE_HELD, "%d could not be locked: %s", pid,

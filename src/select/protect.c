@@ -128,6 +128,8 @@ static const char *system_service(const struct gpufree_holder *holder)
         return unit && gf_endswith(unit, ".service") ? unit : NULL;
 }
 
+const char gf_why_container_init[] = "first process of a container; the whole container ends with it";
+
 static int liftable_reason(const struct gf_rules *rules, const struct gpufree_holder *holder, char **ret_why)
 {
         const struct gf_rule *rule = gf_rules_find(rules, holder);
@@ -144,8 +146,9 @@ static int liftable_reason(const struct gf_rules *rules, const struct gpufree_ho
         for (size_t i = 0; i < gf_n_protected_units && unit && !why; i++)
                 if (strcmp(unit, gf_protected_units[i].name) == 0)
                         why = gf_protected_units[i].why;
-        if (!why && holder->facts.pidns_pid == 1 && !gf_holds_anything(holder))
-                why = "first process of a container; the whole container ends with it";
+        /* One that holds the GPU, or has the very device open that was named, is meant like any other. */
+        if (!why && holder->facts.pidns_pid == 1 && !gf_holds_anything(holder) && !holder->asked)
+                why = gf_why_container_init;
         if (why)
                 text = strdup(why);
         else if (unit && (holder->facts.uid < FIRST_PERSON || holder->facts.uid == UINT32_MAX))

@@ -36,3 +36,5 @@ bool gf_select_concerns(const struct gpufree_selection *selection, pid_t pid, ui
 /* 1: the reason why this process is never ended unless named, malloc'ed; *ret_absolute: cannot be lifted. 0: it is not
  * protected, *ret_why is NULL. Pure. */
 int gf_protect(const struct gf_self *self, const struct gpufree_holder *holder, char **ret_why, bool *ret_absolute);
+/* The protection of a container's first process: against a signal, not against the container's own stop. */
+extern const char gf_why_container_init[];

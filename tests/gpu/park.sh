@@ -17,7 +17,7 @@ bad() { failed=$((failed + 1)); echo "NOT OK - $*"; }
 check() { # check WHAT EXPECTED GOT
     if [ "$2" = "$3" ]; then ok "$1"; else bad "$1: expected $2, got $3"; fi
 }
-used() { nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits -i "${1:-0}"; }
+used() { nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits -i 0; }
 # nvidia files that a process has open or mapped
 files() { { ls -l "/proc/$1/fd" 2>/dev/null; cat "/proc/$1/maps" 2>/dev/null; } | grep -c '/dev/nvidia'; }
 lines() { wc -l <"$work/loop"; }
@@ -31,7 +31,7 @@ start() {
     mkfifo "$work/out"
     setsid "$@" >"$work/out" 2>"$work/err" &
     echo $! >>"$work/pids"
-    keeper= peer=
+    keeper='' peer=''
     read -r -t 120 word keeper peer _ <"$work/out" && [ "$word" = ready ] || { bad "$1 did not start: $(cat "$work/err")"; return 1; }
     echo "$keeper" >>"$work/pids"
 }
@@ -56,7 +56,8 @@ steps=4000
 if start python3 "$here/park_loop.py" "$work/loop" $steps 4096; then
     for round in $(seq "$rounds"); do
         "$gpufree" park --pid "$keeper" >"$work/parked" 2>&1
-        check "round $round: park exits 0 ($(tail -1 "$work/parked"))" 0 $?
+        code=$?
+        check "round $round: park exits 0 ($(tail -1 "$work/parked"))" 0 $code
         check "round $round: memory at the idle figure" "$baseline" "$(used)"
         check "round $round: no device file" 0 "$(files "$keeper")"
         a=$(lines)
@@ -70,8 +71,9 @@ if start python3 "$here/park_loop.py" "$work/loop" $steps 4096; then
             check "check calls the GPU free" 0 $?
         fi
         "$gpufree" unpark "$keeper" >"$work/back" 2>&1
-        check "round $round: unpark exits 0 ($(tail -1 "$work/back"))" 0 $?
-        for n in $(seq 100); do [ "$(lines)" -gt $((a + 3)) ] && break; sleep 0.1; done
+        code=$?
+        check "round $round: unpark exits 0 ($(tail -1 "$work/back"))" 0 $code
+        for _ in $(seq 100); do [ "$(lines)" -gt $((a + 3)) ] && break; sleep 0.1; done
         if [ "$(lines)" -gt $((a + 3)) ]; then ok "round $round: it goes on"; else bad "round $round: it does not go on"; fi
     done
     if [ "$(nvidia-smi -L | wc -l)" -gt 1 ]; then
@@ -89,7 +91,7 @@ if start python3 "$here/park_loop.py" "$work/loop" $steps 4096; then
     end "$keeper"
     n=$(($(wc -l <"$work/loop.parked") - 1))
     if start python3 "$here/park_loop.py" "$work/loop" $steps 4096; then
-        for i in $(seq 1200); do [ "$(lines)" -gt "$n" ] && break; sleep 0.2; done
+        for _ in $(seq 1200); do [ "$(lines)" -gt "$n" ] && break; sleep 0.2; done
         cmp <(head -n "$n" "$work/loop") <(head -n "$n" "$work/loop.parked")
         check "$n results are those of a run that was not parked" 0 $?
         end "$keeper"
@@ -107,7 +109,8 @@ for mib in $sizes; do
         code=$?
         check "$mib MiB, $way: park exits 0 ($(cat "$work/err"))" 0 $code
         "$gpufree" unpark "$keeper" --json >"$work/json2" 2>"$work/err"
-        check "$mib MiB, $way: unpark exits 0 ($(cat "$work/err"))" 0 $?
+        code=$?
+        check "$mib MiB, $way: unpark exits 0 ($(cat "$work/err"))" 0 $code
         down=$(field "$work/json" copy_ms) up=$(field "$work/json2" copy_ms)
         python3 -c "print(f'rate: $mib MiB, $way (was $before): park $down ms, {$mib / 1.024 / max(1, $down):.2f} GiB/s; unpark $up ms, {$mib / 1.024 / max(1, $up):.2f} GiB/s')"
         [ $way = plain ] || [ -z "$before" ] || echo "$before" >/sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null
@@ -116,7 +119,7 @@ for mib in $sizes; do
 done
 echo "--- four processes at once"
 all=
-for n in 1 2 3 4; do start "$holder" plain 4096 && all="$all $keeper"; done
+for _ in 1 2 3 4; do start "$holder" plain 4096 && all="$all $keeper"; done
 a=$(date +%s%3N)
 "$gpufree" park --gpu 0
 check "four at once: park exits 0" 0 $?
@@ -170,7 +173,7 @@ else
 fi
 end "$keeper"
 rmdir "$cgroup" 2>/dev/null
-sleep 100000 </dev/null &
+sleep 100000 &
 plain=$!
 echo $plain >>"$work/pids"
 "$gpufree" park --pid $plain

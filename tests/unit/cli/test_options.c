@@ -220,7 +220,9 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("--scan magic", "none of auto, bpf or proc");
         bad("--scope galaxy", "none of machine or namespace");
         bad("--color blue", "none of auto, always or never");
-        bad("kill --stop-owner", "not in this version");
+        bad("list --by user", "\"user\" is none of owner");
+        bad("check --stop-owner", "--stop-owner is not for \"gpufree check\"");
+        bad("kill --stop-owner=yes", "--stop-owner takes no value");
         bad("check --for tea", "\"tea\" is none of run, reset, mig, unload or unbind");
         bad("--gpu", "--gpu needs a value: --gpu LIST");
         bad("--json=1", "--json takes no value");

@@ -68,7 +68,7 @@ struct play {
         void (*on_look)(struct play *play, size_t look);    /* before the n-th look, from 1 */
         void (*after_look)(struct play *play, size_t look); /* before its answer is handed over */
         void (*on_event)(struct play *play, const struct gpufree_event *event);
-        size_t events[GPUFREE_EVENT_MEMORY + 1];
+        size_t events[GPUFREE_EVENT_STOPPED + 1];
         int sigkills;
         bool lose_gpus; /* the driver has lost them from the second look on */
         int cancel;     /* eventfd */

@@ -206,42 +206,6 @@ static void what_comes_from_kin_is_kin(void **state)
         assert_false(gf_is_kin(plan, report, &after->holders.v[1]));
 }
 
-static void the_owner_says_how_to_stop_it(void **state)
-{
-        static const struct {
-                const char *kind, *runtime, *id, *name, *expected;
-        } table[] = {
-                { "unit", "systemd", "vllm.service", NULL, "systemctl stop vllm.service" },
-                { "user-unit", "systemd", "x.service", NULL, "systemctl --user -M alice@.host stop x.service" },
-                { "container", "docker", "0123abc", "infer", "docker stop infer" },
-                { "container", "docker", "0123abc", "a b;c", "docker stop 0123abc" },
-                { "container", "lxc", "129", "ml", "lxc-stop -n 129" },
-                { "container", "unheard-of", "1", NULL, NULL },
-                { "pod", "kubernetes", "uid", "web-0", "kubectl delete pod web-0" },
-                { "job", "slurm", "3385", NULL, "scancel 3385" },
-                { "job", "slurm", "$(reboot)", NULL, NULL },
-                { "session", "systemd", "3", NULL, NULL },
-                { "unit", "systemd", "--force.service", NULL, NULL },
-        };
-
-        (void)state;
-        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
-                _cleanup_snapshot_ struct gpufree_snapshot *snapshot = snapshot_new(0);
-                struct gpufree_holder *holder = holder_add(snapshot, 5, 5);
-                struct gf_owner *owner = must_add(&holder->owners);
-                _cleanup_free_ char *command = NULL;
-
-                holder->facts.user = strdup("alice");
-                owner->kind = strdup(table[i].kind);
-                owner->runtime = strdup(table[i].runtime);
-                owner->id = strdup(table[i].id);
-                owner->name = table[i].name ? strdup(table[i].name) : NULL;
-                command = gf_stop_command(holder);
-                if (!gf_streq(command, table[i].expected))
-                        fail_msg("%s: %s", table[i].id, command ? command : "NULL");
-        }
-}
-
 static void the_idle_figure_is_what_stays(void **state)
 {
         _cleanup_snapshot_ struct gpufree_snapshot *snapshot = snapshot_new(2);
@@ -473,7 +437,6 @@ int main(void)
                 cmocka_unit_test(unknown_groups_make_no_kin),
                 cmocka_unit_test(who_was_there_and_not_shown_is_kin_as_a_child_only),
                 cmocka_unit_test(what_comes_from_kin_is_kin),
-                cmocka_unit_test(the_owner_says_how_to_stop_it),
                 cmocka_unit_test(the_idle_figure_is_what_stays),
                 cmocka_unit_test(check_judges_by_look_and_memory),
                 cmocka_unit_test(check_takes_the_worst_of_several_gpus),
