@@ -378,10 +378,10 @@ static void part_joins_group_of_first(struct play *play, struct slot *slot)
 static void start_kin(struct play *play, size_t look)
 {
         if (look == 1)
-                play_start(play, "helper", 2 * GIB, part_joins_group_of_first);
+                play_start(play, "train", 2 * GIB, part_joins_group_of_first);
 }
 
-static void ends_a_newcomer_of_the_same_process_group(void **state)
+static void ends_a_newcomer_of_the_same_process_group_and_program(void **state)
 {
         struct play *play = *state;
         struct slot *target = play_start(play, "train", GIB, part_plain);
@@ -923,7 +923,7 @@ int main(void)
                 play_test(names_the_respawner_after_two_restarts),
                 play_test(leaves_a_supervisor_time_to_restart_before_the_last_look),
                 play_test(leaves_a_newcomer_that_is_no_kin),
-                play_test(ends_a_newcomer_of_the_same_process_group),
+                play_test(ends_a_newcomer_of_the_same_process_group_and_program),
                 play_test(leaves_protected_kin),
                 play_test(ends_the_forks_that_inherited_what_a_target_held),
                 play_test(a_cancel_ends_it_and_says_what_was_done),

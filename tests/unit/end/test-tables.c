@@ -108,11 +108,14 @@ static const struct kin_case kin_table[] = {
         { "its child", 100010, 500, 900, 900, 1000, "/bin/x", "x", "/y", true },
         { "its child, by another user", 100010, 500, 900, 900, 0, "/bin/x", "x", "/y", true },
         { "older than its parent: the PID was another's", 80000, 500, 900, 900, 1000, "/bin/x", "x", "/y", false },
-        { "same group, since", 100010, 1, 500, 900, 1000, "/bin/x", "x", "/y", true },
-        { "same group, while the look ran", 99995, 1, 500, 900, 1000, "/bin/x", "x", "/y", true },
-        { "same group, before", 99000, 1, 500, 900, 1000, "/bin/x", "x", "/y", false },
-        { "same group, another user", 100010, 1, 500, 900, 1001, "/bin/x", "x", "/y", false },
-        { "same session and program", 100010, 1, 900, 300, 1000, "/bin/python", "x", "/y", true },
+        { "same group and program, since", 100010, 1, 500, 900, 1000, "/bin/python", "train", "/y", true },
+        { "same group, another program of the script", 100010, 1, 500, 900, 1000, "/bin/x", "x", "/y", false },
+        { "same group, other arguments", 100010, 1, 500, 900, 1000, "/bin/python", "eval", "/a", false },
+        { "same group, while the look ran", 99995, 1, 500, 900, 1000, "/bin/python", "train", "/y", true },
+        { "same group, before", 99000, 1, 500, 900, 1000, "/bin/python", "train", "/y", false },
+        { "same group, another user", 100010, 1, 500, 900, 1001, "/bin/python", "train", "/y", false },
+        { "same session and program", 100010, 1, 900, 300, 1000, "/bin/python", "train", "/y", true },
+        { "same session and file, other arguments", 100010, 1, 900, 300, 1000, "/bin/python", "x", "/y", false },
         { "same session, another program", 100010, 1, 900, 300, 1000, "/bin/x", "python\0train", "/a", false },
         { "same program and place", 100010, 1, 900, 900, 1000, "/bin/python", "train", "/a", true },
         { "same program, another place", 100010, 1, 900, 900, 1000, "/bin/python", "train", "/b", false },
@@ -170,7 +173,9 @@ static void who_was_there_and_not_shown_is_kin_as_a_child_only(void **state)
 
         (void)state;
         holder_add(before, 500, 99996)->selected = true;
+        use_add(&before->holders.v[0], 0, GIB, true);
         holder_add(before, 511, 99997)->facts.ppid = 500; /* a data worker: has inherited the descriptors */
+        use_add(&before->holders.v[1], 0, 0, false);
         holder_add(before, 512, 99997)->facts.pgrp = 500; /* another of the pipeline: was open, was not shown */
         before->holders.v[0].facts.pgrp = 500;
         assert_int_equal(gf_plan_make(before, &plan), 0);
@@ -180,6 +185,10 @@ static void who_was_there_and_not_shown_is_kin_as_a_child_only(void **state)
         holder_add(after, 512, 99997)->facts.pgrp = 500;
         assert_true(gf_is_kin(plan, NULL, &after->holders.v[0]));
         assert_false(gf_is_kin(plan, NULL, &after->holders.v[1]));
+        /* A child that had another GPU open, and takes this one now: it was not shown. */
+        before->holders.v[1].gpus.v[0].gpu = 1;
+        assert_false(gf_is_kin(plan, NULL, &after->holders.v[0]));
+        before->holders.v[1].gpus.v[0].gpu = 0;
         before->holders.v[1].protected_why = strdup("a service");
         assert_false(gf_is_kin(plan, NULL, &after->holders.v[0]));
 }
