@@ -8,6 +8,8 @@ int cli_check(struct cli_session *session)
         _cleanup_report_ gpufree_report *report = NULL;
         int r;
 
+        if (session->request->purpose_set)
+                return cli_check_for(session);
         r = cli_look(session, &snapshot);
         if (r != 0)
                 return r;

@@ -32,3 +32,8 @@ json_t *cli_json_index(int value);
 json_t *cli_json_holder(const gpufree_snapshot *snapshot, const gpufree_holder *holder);
 /* Valid UTF-8 from any bytes: what is none becomes U+FFFD. */
 json_t *cli_json_string(const char *text, size_t n);
+
+/* json_explain.c */
+json_t *cli_json_account(const gpufree_account *account);
+json_t *cli_json_story(const gpufree_snapshot *snapshot, const gpufree_story *story);
+void cli_json_blockers(json_t *document, const gpufree_blockers *blockers);

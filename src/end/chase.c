@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "end/kin.h"
@@ -8,15 +9,54 @@
 #include "sys/pidfd.h"
 #include "sys/pidstat.h"
 #include "sys/pidwait.h"
+#include "sys/procfs.h"
+
+/* A supervisor without a pause starts as fast as we end: that is for the rounds to name, not to be fought for ever. */
+#define MOST_WALKS 400
+#define TEXT_MAX (64U * 1024)
 
 struct chase {
         struct gf_run *run;
-        size_t struck;
+        size_t struck, missed; /* missed: gone between being seen and being pinned */
 };
+
+/* Every line of /proc/PID/cgroup as it was for the one that was shown. */
+static bool is_in_same_place(struct gf_run *run, pid_t pid, const struct gf_facts *facts)
+{
+        _cleanup_free_ char *text = NULL;
+        char *line, *save = NULL;
+        size_t n = 0;
+
+        if (facts->cgroups.n == 0 || gf_pid_text(run->env, pid, "cgroup", &text) < 0)
+                return false;
+        for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save), n++)
+                if (!gf_strv_has(&facts->cgroups, line))
+                        return false;
+        return n == facts->cgroups.n;
+}
+
+static bool has_same_arguments(struct gf_run *run, pid_t pid, const struct gf_facts *facts)
+{
+        _cleanup_free_ char *path = NULL, *text = NULL;
+        size_t length;
+
+        if (!facts->cmdline || facts->cmdline_length == 0)
+                return false;
+        path = gf_asprintf("%s/%d/cmdline", run->env->proc_root, (int)pid);
+        return path && gf_read_file(AT_FDCWD, path, TEXT_MAX, &text, &length) == 0 && length == facts->cmdline_length &&
+               memcmp(text, facts->cmdline, length) == 0;
+}
+
+/* Left its parent's session: then the arguments and the cgroup must be the same as well. */
+static bool is_same_elsewhere(struct gf_run *run, const struct gf_facts *facts, pid_t pid)
+{
+        return has_same_arguments(run, pid, facts) && is_in_same_place(run, pid, facts);
+}
 
 /*
  * Narrower than kin: nobody has read who protects it or owns it. What runs the same file as the same user in the same
- * process group (or session, or as a child) as one that was shown and not protected is protected no more than that one.
+ * process group (or session, or as a child, or with the same arguments in the same cgroup) as one that was shown and
+ * not protected is protected no more than that one.
  */
 static bool is_successor(struct gf_run *run, const struct gf_target *target, pid_t pid, const struct gf_pidstat *stat)
 {
@@ -24,17 +64,19 @@ static bool is_successor(struct gf_run *run, const struct gf_target *target, pid
         const struct gf_facts *facts = &entry->holder->facts;
         uint64_t dev, ino;
         uint32_t uid;
+        bool near;
 
         if (entry->fate == GPUFREE_FATE_REFUSED || facts->exe_ino == 0 || facts->uid == UINT32_MAX)
                 return false;
         if (stat->start_ticks < entry->holder->id.start_ticks)
                 return false;
-        if (!(stat->pgrp > 0 && stat->pgrp == facts->pgrp) && !(stat->session > 0 && stat->session == facts->session) &&
-            stat->ppid != entry->holder->id.pid)
-                return false;
+        near = (stat->pgrp > 0 && stat->pgrp == facts->pgrp) ||
+               (stat->session > 0 && stat->session == facts->session) || stat->ppid == entry->holder->id.pid;
         if (gf_pid_uid(run->env, pid, &uid) < 0 || uid != facts->uid)
                 return false;
-        return gf_pid_exe(run->env, pid, &dev, &ino) == 0 && dev == facts->exe_dev && ino == facts->exe_ino;
+        if (gf_pid_exe(run->env, pid, &dev, &ino) < 0 || dev != facts->exe_dev || ino != facts->exe_ino)
+                return false;
+        return near || is_same_elsewhere(run, facts, pid);
 }
 
 /* What a report needs to name it by: no look has seen it. */
@@ -79,11 +121,13 @@ static int strike(struct chase *chase, pid_t pid, const struct gf_pidstat *stat,
                 return -ENOMEM;
         holder = &snapshot->holders.v[0];
         fd = gf_pidfd_pin(run->env, &holder->id);
+        chase->missed += fd == -ESRCH;
         if (fd < 0)
                 return 0;
         r = run->eyes->still_holds(run->eyes->userdata, holder);
         if (r == -ECANCELED || r == -ENOMEM)
                 return r;
+        chase->missed += r <= 0 && gf_pidfd_ended(fd) == 1;
         if (r <= 0)
                 return 0;
         r = gf_run_add(run, snapshot, holder, 0);
@@ -118,7 +162,7 @@ static int each(pid_t pid, void *userdata)
 
 static int walk_until_quiet(struct gf_run *run)
 {
-        for (unsigned quiet = 0; quiet < 2;) {
+        for (unsigned quiet = 0, walks = 0; quiet < 2 && walks < MOST_WALKS; walks++) {
                 struct chase chase = { .run = run };
                 int r;
 
@@ -129,7 +173,7 @@ static int walk_until_quiet(struct gf_run *run)
                 r = gf_pid_walk(run->env, each, &chase);
                 if (r < 0)
                         return r;
-                quiet = chase.struck > 0 ? 0 : quiet + 1;
+                quiet = chase.struck > 0 || chase.missed > 0 ? 0 : quiet + 1;
         }
         return gf_pins_wait(run, run->deadline);
 }

@@ -108,6 +108,14 @@ static int add_plan(struct gf_run *run)
         return 0;
 }
 
+static bool has_begun(const struct gf_run *run)
+{
+        for (size_t i = 0; i < run->targets.n; i++)
+                if (run->targets.v[i].since_ms != 0)
+                        return true;
+        return false;
+}
+
 static int carry_out(struct gf_run *run)
 {
         int r;
@@ -119,10 +127,19 @@ static int carry_out(struct gf_run *run)
                 (void)gf_rounds_look(run);
         if (r == 0)
                 r = gf_rounds(run);
-        /* What was begun is reported, whatever happened; memory is the one thing that no report can be made without. */
-        if (r == -ENOMEM || r == -ENOSYS)
-                return r;
-        return gf_conclude(run);
+        /* What was begun is reported, whatever happened. */
+        if (r == -ENOMEM || r == -ENOSYS) {
+                if (!has_begun(run))
+                        return r;
+                run->broken = r;
+        }
+        r = gf_conclude(run);
+        if (r < 0 && has_begun(run)) {
+                run->broken = r;
+                gf_conclude_poorly(run);
+                r = 0;
+        }
+        return r;
 }
 
 int gf_execute(struct gf_env *env, const struct gf_eyes *eyes, const struct gpufree_plan *plan,

@@ -9,13 +9,11 @@
 #define MOST_RESTARTS 2
 /* A process that lets go and takes again: as often. */
 #define MOST_REGRABS 2
+/* What looks like a restart may be a chain of forks that outruns us: it is chased this often before it is called one.
+ */
+#define MOST_CHASES 3
 /* From this climb on, what is left are forks of forks: no more asking. */
 #define HURRY_FROM 3
-
-/* The last quiet look comes no sooner than this after an end: systemd starts a service again after 100 ms. */
-#define RESTART_MS 150
-/* Where it is known that somebody starts it again: runit waits for a second, others look once a second. */
-#define KNOWN_RESTART_MS 2500
 
 static struct gf_target *target_of(const struct gf_run *run, const struct gf_fate_entry *entry)
 {
@@ -49,12 +47,24 @@ static void note_newcomer(const struct gf_run *run, const struct gpufree_holder 
                      (struct gpufree_event){ .type = GPUFREE_EVENT_NEWCOMER, .pid = holder->id.pid, .holder = holder });
 }
 
+/* Kin that had gone before it could be pinned, from target `from` on: it hops on as we look. */
+static bool is_hopping(const struct gf_run *run, size_t from)
+{
+        for (size_t i = from; i < run->targets.n; i++)
+                if (gf_run_fate(run, &run->targets.v[i])->fate == GPUFREE_FATE_ALREADY_GONE)
+                        return true;
+        return false;
+}
+
 static int add_restarted(struct gf_run *run, struct gpufree_snapshot *snapshot, const struct gpufree_holder *holder,
                          unsigned generation)
 {
         int r;
 
-        if (generation > MOST_RESTARTS)
+        /* Nobody restarts what ends by itself all the time: that is a chain of forks. */
+        if (generation > MOST_RESTARTS && is_hopping(run, run->plan->targets.n) && run->chases < MOST_CHASES)
+                run->chase = true;
+        else if (generation > MOST_RESTARTS)
                 return gf_run_note(run, snapshot, holder, GPUFREE_FATE_SURVIVED,
                                    gf_respawn_sentence(run, holder, true));
         r = gf_run_add(run, snapshot, holder, generation);
@@ -168,27 +178,6 @@ static int look_and_sift(struct gf_run *run)
         return work;
 }
 
-/* Kin that had gone before it could be pinned, in the climb that began with target `from`: it hops on as we look. */
-static bool is_hopping(const struct gf_run *run, size_t from)
-{
-        for (size_t i = from; i < run->targets.n; i++)
-                if (gf_run_fate(run, &run->targets.v[i])->fate == GPUFREE_FATE_ALREADY_GONE)
-                        return true;
-        return false;
-}
-
-/* Between two quiet looks: time for a supervisor to start again what was ended. */
-static void leave_time(struct gf_run *run)
-{
-        uint64_t since = gf_now_ms() - run->last_end_ms, next;
-        uint64_t pause = gf_restart_is_due(run) ? KNOWN_RESTART_MS : RESTART_MS;
-
-        if (run->last_end_ms == 0 || since >= pause)
-                return;
-        next = gf_deadline_in(pause - since);
-        (void)gf_pidfds_wait(NULL, 0, next < run->deadline ? next : run->deadline, run->env->cancel_fd);
-}
-
 int gf_rounds(struct gf_run *run)
 {
         for (unsigned quiet = 0; quiet < 2;) {
@@ -204,13 +193,16 @@ int gf_rounds(struct gf_run *run)
                         return r;
                 if (r == 0) {
                         if (++quiet < 2)
-                                leave_time(run);
+                                gf_restarts_wait(run);
                         continue;
                 }
                 quiet = 0;
                 r = gf_ladder_climb(run, run->ladder.force || run->climbs + 1 >= HURRY_FROM);
-                if (r == 0 && is_hopping(run, known))
+                if (r == 0 && (run->chase || is_hopping(run, known))) {
+                        run->chases += run->chase;
+                        run->chase = false;
                         r = gf_chase(run);
+                }
                 if (r == -ETIMEDOUT) /* its last look shows what is left */
                         return gf_rounds_look(run) < 0 ? run->look_error : r;
                 if (r < 0)

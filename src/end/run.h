@@ -37,8 +37,11 @@ struct gf_run {
         uint64_t last_end_ms; /* when a signalled process was last seen to have ended; 0 */
         uint64_t looks;
         unsigned climbs; /* how often a ladder was climbed */
+        unsigned chases; /* how often a restart was taken for a chain of forks and chased */
+        bool chase;      /* this round's newcomers are to be chased */
         bool cancelled, timed_out;
         int look_error;    /* why a look failed; 0 */
+        int broken;        /* why it was broken off half-way: -ENOMEM, …; 0 */
         bool looked_after; /* report->snapshot was taken after the last signal */
 };
 
@@ -92,6 +95,10 @@ int gf_rounds_look(struct gf_run *run);
  */
 int gf_chase(struct gf_run *run);
 
+/* ---- restarts.c ---- */
+/* Between two quiet looks: time for whoever may start again what was ended to do so, where there is such. */
+void gf_restarts_wait(struct gf_run *run);
+
 /* ---- respawn.c ---- */
 /* How many ended processes this one follows as a restart: 0, it is none. */
 unsigned gf_respawn_generation(const struct gf_run *run, const struct gpufree_holder *holder);
@@ -106,3 +113,5 @@ char *gf_stuck_describe(char state, const char *wchan, const char *status);
 
 /* ---- outcome.c: the report's last part: memory, outcome, sentences ---- */
 int gf_conclude(struct gf_run *run);
+/* The same where even that fails for lack of memory: what was begun is reported, nothing is verified. */
+void gf_conclude_poorly(struct gf_run *run);

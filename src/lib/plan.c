@@ -11,6 +11,11 @@ const gpufree_holder *gpufree_plan_target(const gpufree_plan *plan, size_t posit
         return position < gpufree_plan_target_count(plan) ? plan->targets.v[position] : NULL;
 }
 
+const char *gpufree_plan_refusal(const gpufree_plan *plan)
+{
+        return plan ? plan->refusal : NULL;
+}
+
 size_t gpufree_plan_spared_count(const gpufree_plan *plan)
 {
         return plan ? plan->spared.n : 0;

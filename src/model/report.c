@@ -50,6 +50,7 @@ gpufree_plan *gpufree_plan_unref(gpufree_plan *plan)
                 return NULL;
         gf_vec_done(&plan->targets);
         gf_vec_done(&plan->spared);
+        free(plan->refusal);
         for (size_t i = 0; i < plan->stops.n; i++) {
                 gf_stop_done(&plan->stops.v[i].stop);
                 gf_strv_done(&plan->stops.v[i].others);

@@ -23,6 +23,7 @@ struct gpufree_plan {
         struct gpufree_snapshot *snapshot;
         GF_VEC(const struct gpufree_holder *) targets;
         GF_VEC(const struct gpufree_holder *) spared;
+        char *refusal; /* why it is not carried out; NULL: it is */
         GF_VEC(struct gf_plan_stop) stops;
         GF_VEC(size_t) stop_of; /* of each target, its position in `stops`; empty: not looked for */
 };

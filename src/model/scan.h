@@ -60,6 +60,7 @@ struct gf_scan {
         GF_VEC(struct gf_refused) refused;
         uint64_t processes; /* looked at, the refused included */
         uint64_t threads;
+        uint64_t existing; /* threads that the kernel counts on the whole machine, at the end; 0 unknown */
         uint64_t vanished; /* ended while being looked at: no gap */
         /*
          * Sockets with descriptors waiting in them, rings with files that have no name: /proc shows that they are

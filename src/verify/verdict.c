@@ -168,6 +168,9 @@ static int say_idle(const struct gpufree_snapshot *snapshot, const struct gf_gpu
 
         add_came_back(verdict, text);
         add_size(text, verdict->used_after);
+        if (gpu->vendor == GPUFREE_VENDOR_NVIDIA && gpu->memory.reserved == GPUFREE_UNKNOWN &&
+            verdict->used_after > GF_TOLERANCE)
+                gf_str_add(text, " (this driver counts what it reserves for itself in)");
         if (snapshot->gaps.n == 0) {
                 *ret_verified = true;
                 if (others->n == 0)

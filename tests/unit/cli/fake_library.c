@@ -143,6 +143,14 @@ int gpufree_set_scan_method(gpufree *context, enum gpufree_scan_method method)
         return 0;
 }
 
+int gpufree_load_config(gpufree *context, const char *path)
+{
+        (void)context;
+        if (path)
+                note("config %s\n", path);
+        return 0;
+}
+
 int gpufree_set_scope(gpufree *context, enum gpufree_scope scope)
 {
         (void)context;
@@ -312,6 +320,12 @@ size_t gpufree_plan_target_count(const gpufree_plan *plan)
 const gpufree_holder *gpufree_plan_target(const gpufree_plan *plan, size_t position)
 {
         return plan->targets.v[position];
+}
+
+const char *gpufree_plan_refusal(const gpufree_plan *plan)
+{
+        (void)plan;
+        return NULL;
 }
 
 size_t gpufree_plan_spared_count(const gpufree_plan *plan)

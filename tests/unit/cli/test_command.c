@@ -71,6 +71,15 @@ static void exit_status_follows_the_contract(void **state)
         exits("story", "ok", "check", 1);
         exits("story", "ok", "check --for run", 1);
         exits("incomplete", "ok", "check", 3);
+        exits("free", "ok", "check --for reset", 0);
+        exits("story", "ok", "check --for reset", 1);
+        exits("incomplete", "ok", "check --for unload", 3);
+        exits("none", "ok", "check --for reset", 0);
+        exits("story", "ok", "explain", 0);
+        exits("incomplete", "ok", "explain", 3);
+        exits("none", "ok", "explain", 0);
+        exits("story", "ok", "explain 1", 0);
+        exits("story", "ok", "explain 404", 2);
         exits("residue", "ok", "check", 5);
         exits("none", "ok", "check", 0);
         exits("free", "ok", "wait", 0);
@@ -96,7 +105,7 @@ static void bad_usage_is_one_line_and_nothing_is_done(void **state)
         static const char *const wrong[] = { "kill --grace banana", "lst",
                                              "kill --signal FOO",   "list --gpu 99",
                                              "kill /nonexistent",   "kill --dev-root /nonexistent",
-                                             "check --for reset" };
+                                             "check --for tea" };
 
         (void)state;
         for (size_t i = 0; i < ELEMENTSOF(wrong); i++) {
@@ -106,6 +115,22 @@ static void bad_usage_is_one_line_and_nothing_is_done(void **state)
                 assert_string_equal(run.out, "");
                 assert_int_equal(lines(run.err), 1);
                 assert_int_equal(strncmp(run.err, "gpufree: ", 9), 0);
+                run_done(&run);
+        }
+}
+
+static void explanations_are_escaped_like_everything_else(void **state)
+{
+        static const char *const forms[] = { "explain", "explain 1", "check --for reset", "explain --json",
+                                             "explain 1 --json", "check --for reset --json" };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(forms); i++) {
+                struct run run = ran("story", "ok", forms[i]);
+
+                HAS_NOT(run.out, "\033");
+                HAS(run.out, i < 3 ? "\\x1B" : "\\u001B");
+                assert_string_equal(run.err, "");
                 run_done(&run);
         }
 }
@@ -234,6 +259,41 @@ static void no_control_sequence_reaches_the_output(void **state)
                 HAS_NOT(run.out, "\xff");
                 run_done(&run);
         }
+}
+
+/* GPUFREE_FAKE_PARK plays one process with a hostile name. */
+static struct run parked(const char *how, const char *args)
+{
+        _cleanup_free_ char *env = gf_asprintf("GPUFREE_FAKE_PARK=%s", how);
+        struct run run = { .args = args, .env = { env } };
+
+        assert_non_null(env);
+        run_command(&run);
+        return run;
+}
+
+static void parking_is_told_and_its_outcome_is_the_exit_status(void **state)
+{
+        struct run run = parked("ok", "park --gpu 0");
+
+        (void)state;
+        assert_int_equal(run.code, 0);
+        HAS(run.out, "A warning.");
+        HAS(run.out, "4711 is parked (62.0 GiB in 31.0 s, 2.0 GiB/s).");
+        run_done(&run);
+        run = parked("refused", "unpark 4711 -q");
+        assert_int_equal(run.code, 4);
+        HAS(run.err, "4711 is no CUDA process");
+        HAS_NOT(run.out, "4711");
+        run_done(&run);
+        run = parked("ok", "list");
+        HAS(run.out, "Parked: 4711 (e\\x1B[31mvil), 62.0 GiB of GPU 3");
+        run_done(&run);
+        run = parked("ok", "unpark --all --json");
+        HAS(run.out, "\"state\": \"parked\"");
+        HAS(run.out, "\"since\": null");
+        HAS_NOT(run.out, "\033");
+        run_done(&run);
 }
 
 static void an_ascii_locale_gets_ascii(void **state)
@@ -673,12 +733,14 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(exit_status_follows_the_contract),
                 cmocka_unit_test(bad_usage_is_one_line_and_nothing_is_done),
+                cmocka_unit_test(explanations_are_escaped_like_everything_else),
                 cmocka_unit_test(every_wrong_path_gets_its_line),
                 cmocka_unit_test(every_option_reaches_the_library),
                 cmocka_unit_test(nothing_is_signalled_without_yes),
                 cmocka_unit_test(nothing_is_signalled_when_the_plan_cannot_be_written),
                 cmocka_unit_test(output_that_is_not_delivered_is_an_error),
                 cmocka_unit_test(no_control_sequence_reaches_the_output),
+                cmocka_unit_test(parking_is_told_and_its_outcome_is_the_exit_status),
                 cmocka_unit_test(an_ascii_locale_gets_ascii),
                 cmocka_unit_test(pids_alone_are_each_once),
                 cmocka_unit_test(a_list_shows_what_how_and_whose),

@@ -280,6 +280,8 @@ static void add_holder(const struct play *play, const struct slot *slot, struct 
         holder->selected = !atomic_load(&slot->unselected);
         holder->protected_why = slot->protected_why ? strdup(slot->protected_why) : NULL;
         holder->protected_absolute = slot->absolute;
+        if (slot->owner_kind)
+                ((struct gf_owner *)must_add(&holder->owners))->kind = strdup(slot->owner_kind);
         if (slot->gpu < 0)
                 return;
         use = must_add(&holder->gpus);

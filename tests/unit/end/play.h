@@ -40,6 +40,7 @@ struct slot {
         uint64_t memory;
         char program[32];
         const char *protected_why; /* the same address in every process */
+        const char *owner_kind;    /* "unit", …; the same */
         bool absolute, open_only;
         atomic_int terms; /* SIGTERMs that its handler saw */
 };
