@@ -246,9 +246,11 @@ char *cli_view_how(const struct cli_term *term, const gpufree_snapshot *snapshot
         }
         for (size_t i = 0; i < gpufree_holder_gpu_count(holder); i++) {
                 uint64_t busy = gpufree_holder_gpu_busy(holder, i);
+                uint64_t memory;
                 int position = -1;
+                bool context;
 
-                if (gpufree_holder_gpu(holder, i, &position, NULL, NULL) < 0 || position != gpu ||
+                if (gpufree_holder_gpu(holder, i, &position, &memory, &context) < 0 || position != gpu ||
                     busy == GPUFREE_UNKNOWN)
                         continue;
                 if (busy > 0)

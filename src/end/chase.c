@@ -53,35 +53,67 @@ static bool is_same_elsewhere(struct gf_run *run, const struct gf_facts *facts, 
         return has_same_arguments(run, pid, facts) && is_in_same_place(run, pid, facts);
 }
 
+/* One process that is being judged: what it is, read once however many targets there are. */
+struct candidate {
+        pid_t pid;
+        const struct gf_pidstat *stat;
+        bool read;
+        int error;
+        uint32_t uid;
+        uint64_t dev, ino;
+};
+
+static bool read_candidate(struct gf_run *run, struct candidate *c)
+{
+        if (!c->read) {
+                c->read = true;
+                c->error = gf_pid_uid(run->env, c->pid, &c->uid);
+                if (c->error == 0)
+                        c->error = gf_pid_exe(run->env, c->pid, &c->dev, &c->ino);
+        }
+        return c->error == 0;
+}
+
 /*
  * Narrower than kin: nobody has read who protects it or owns it. What runs the same file as the same user in the same
  * process group (or session, or as a child, or with the same arguments in the same cgroup) as one that was shown and
  * not protected is protected no more than that one.
  */
-static bool is_successor(struct gf_run *run, const struct gf_target *target, pid_t pid, const struct gf_pidstat *stat)
+static bool is_successor(struct gf_run *run, const struct gf_target *target, struct candidate *c)
 {
         const struct gf_fate_entry *entry = gf_run_fate(run, target);
         const struct gf_facts *facts = &entry->holder->facts;
-        uint64_t dev, ino;
-        uint32_t uid;
-        bool near;
+        const struct gf_pidstat *stat = c->stat;
 
         if (entry->fate == GPUFREE_FATE_REFUSED || facts->exe_ino == 0 || facts->uid == UINT32_MAX)
                 return false;
         if (stat->start_ticks < entry->holder->id.start_ticks)
                 return false;
-        near = (stat->pgrp > 0 && stat->pgrp == facts->pgrp) ||
-               (stat->session > 0 && stat->session == facts->session) || stat->ppid == entry->holder->id.pid;
-        if (gf_pid_uid(run->env, pid, &uid) < 0 || uid != facts->uid)
+        if (!read_candidate(run, c) || c->uid != facts->uid || c->dev != facts->exe_dev || c->ino != facts->exe_ino)
                 return false;
-        if (gf_pid_exe(run->env, pid, &dev, &ino) < 0 || dev != facts->exe_dev || ino != facts->exe_ino)
+        return (stat->pgrp > 0 && stat->pgrp == facts->pgrp) ||
+               (stat->session > 0 && stat->session == facts->session) || stat->ppid == entry->holder->id.pid ||
+               is_same_elsewhere(run, facts, c->pid);
+}
+
+/* It ended while it was judged, and could have been a successor: what it held may have gone on. */
+static bool is_missed(const struct gf_run *run, const struct candidate *c)
+{
+        if (!c->read || (c->error != -ESRCH && c->error != -ENOENT))
                 return false;
-        return near || is_same_elsewhere(run, facts, pid);
+        for (size_t i = 0; i < run->targets.n; i++) {
+                const struct gf_facts *facts = &gf_run_fate(run, &run->targets.v[i])->holder->facts;
+
+                if ((c->stat->pgrp > 0 && c->stat->pgrp == facts->pgrp) ||
+                    (c->stat->session > 0 && c->stat->session == facts->session) ||
+                    (c->stat->ppid > 1 && c->stat->ppid == facts->ppid))
+                        return true;
+        }
+        return false;
 }
 
 /* What a report needs to name it by: no look has seen it. */
-static struct gpufree_snapshot *portrait(struct gf_run *run, pid_t pid, const struct gf_pidstat *stat,
-                                         const struct gpufree_holder *like)
+static struct gpufree_snapshot *portrait(pid_t pid, const struct gf_pidstat *stat, const struct gpufree_holder *like)
 {
         struct gpufree_snapshot *snapshot = calloc(1, sizeof(*snapshot));
         struct gpufree_holder *holder = snapshot ? gf_vec_add(&snapshot->holders) : NULL;
@@ -102,8 +134,8 @@ static struct gpufree_snapshot *portrait(struct gf_run *run, pid_t pid, const st
                                            .session = stat->session,
                                            .login_session = UINT32_MAX,
                                            .age_ms = GPUFREE_UNKNOWN };
-        if (gf_pid_text(run->env, pid, "comm", &holder->facts.comm) == 0)
-                holder->facts.comm[strcspn(holder->facts.comm, "\n")] = '\0';
+        /* Its own would be read while it gets away. */
+        (void)gf_strset(&holder->facts.comm, like->facts.comm);
         (void)gf_strset(&holder->facts.user, like->facts.user);
         return snapshot;
 }
@@ -111,7 +143,7 @@ static struct gpufree_snapshot *portrait(struct gf_run *run, pid_t pid, const st
 static int strike(struct chase *chase, pid_t pid, const struct gf_pidstat *stat, const struct gpufree_holder *like)
 {
         struct gf_run *run = chase->run;
-        _cleanup_snapshot_ struct gpufree_snapshot *snapshot = portrait(run, pid, stat, like);
+        _cleanup_snapshot_ struct gpufree_snapshot *snapshot = portrait(pid, stat, like);
         const struct gpufree_holder *holder;
         _cleanup_close_ int fd = -1;
         struct gf_target *target;
@@ -148,15 +180,18 @@ static int each(pid_t pid, void *userdata)
         struct chase *chase = userdata;
         struct gf_run *run = chase->run;
         struct gf_pidstat stat;
+        struct candidate c;
 
         if (pid <= 1 || gf_pid_is_ours(pid) || gf_pidstat_read(run->env, pid, &stat) < 0)
                 return 0;
         if (!gf_started_since(run->plan->snapshot, stat.start_ticks) ||
             gf_run_find(run, &(struct gf_ident){ pid, stat.start_ticks }))
                 return 0;
+        c = (struct candidate){ .pid = pid, .stat = &stat };
         for (size_t i = 0; i < run->targets.n; i++)
-                if (is_successor(run, &run->targets.v[i], pid, &stat))
+                if (is_successor(run, &run->targets.v[i], &c))
                         return strike(chase, pid, &stat, gf_run_fate(run, &run->targets.v[i])->holder);
+        chase->missed += is_missed(run, &c);
         return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
+#include "end/kin.h"
 #include "end/run.h"
 #include "sys/clock.h"
 #include "sys/pidwait.h"
@@ -11,7 +12,8 @@
 #define MOST_REGRABS 2
 /* What looks like a restart may be a chain of forks that outruns us: it is chased this often before it is called one.
  */
-#define MOST_CHASES 3
+#define MOST_CHASES 8
+#define MOST_FORCED_CHASES 200
 /* From this climb on, what is left are forks of forks: no more asking. */
 #define HURRY_FROM 3
 
@@ -56,13 +58,18 @@ static bool is_hopping(const struct gf_run *run, size_t from)
         return false;
 }
 
+static bool may_chase(const struct gf_run *run)
+{
+        return run->chases < (run->ladder.force ? MOST_FORCED_CHASES : MOST_CHASES);
+}
+
 static int add_restarted(struct gf_run *run, struct gpufree_snapshot *snapshot, const struct gpufree_holder *holder,
                          unsigned generation)
 {
         int r;
 
         /* Nobody restarts what ends by itself all the time: that is a chain of forks. */
-        if (generation > MOST_RESTARTS && is_hopping(run, run->plan->targets.n) && run->chases < MOST_CHASES)
+        if (generation > MOST_RESTARTS && is_hopping(run, run->plan->targets.n) && may_chase(run))
                 run->chase = true;
         else if (generation > MOST_RESTARTS)
                 return gf_run_note(run, snapshot, holder, GPUFREE_FATE_SURVIVED,
@@ -88,6 +95,17 @@ static int sift_one(struct gf_run *run, struct gpufree_snapshot *snapshot, const
         generation = gf_respawn_generation(run, holder);
         if (generation > 0 || gf_is_kin(run->plan, run->report, holder))
                 return add_restarted(run, snapshot, holder, generation);
+        /*
+         * The plan said that holders had ended before they could be described, and it was to be carried out by force:
+         * what is selected and has come since is what they handed it on to.
+         */
+        if (run->ladder.force && run->plan->snapshot->slipped > 0 &&
+            gf_started_since(run->plan->snapshot, holder->id.start_ticks)) {
+                int r = gf_run_add(run, snapshot, holder, 0);
+
+                run->chase = true;
+                return r < 0 ? r : 1;
+        }
         return gf_run_note(run, snapshot, holder, GPUFREE_FATE_NOT_IN_PLAN,
                            gf_asprintf("it came after the plan was shown and comes from none of the ended, so it was "
                                        "not signalled; the same command shows it when run again"));
@@ -174,6 +192,11 @@ static int look_and_sift(struct gf_run *run)
                 if (r < 0)
                         return r;
                 work |= r;
+        }
+        /* Not quiet: what was seen to hold has ended, and may have handed it on. */
+        if (snapshot->slipped > 0 && may_chase(run)) {
+                run->chase = true;
+                work = 1;
         }
         return work;
 }

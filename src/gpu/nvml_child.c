@@ -20,7 +20,7 @@ struct child {
         struct gf_nvml_api api;
         bool initialised;
         uint64_t sampled_us[GF_WIRE_GPUS_MAX]; /* the latest sample of each GPU */
-        struct gf_wire_status status; /* of loading and initialising */
+        struct gf_wire_status status;          /* of loading and initialising */
 };
 
 /* The first symbol that the library has. `symbols` is one string of names joined by NULs, with an empty one at the end.

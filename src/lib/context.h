@@ -10,7 +10,7 @@
 struct gpufree {
         unsigned refs;
         struct gf_env env;
-        struct gf_nvml *nvml; /* NULL until the first look */
+        struct gf_nvml *nvml;  /* NULL until the first look */
         struct gf_rules rules; /* of the configuration file */
         gpufree_event_handler on_event;
         void *event_userdata;

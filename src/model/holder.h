@@ -105,6 +105,7 @@ struct gpufree_snapshot {
         GF_VEC(struct gf_dmabuf) dmabufs;
         gf_strv gaps;        /* sentences; none: complete */
         uint64_t unreadable; /* of those asked about */
+        uint64_t slipped;    /* seen to hold, and ended before they could be described */
         bool initial_pidns;
         bool blind; /* holders were selected by GPU, and the driver's library does not say who holds one */
         bool by_process; /* processes were picked by what they are, and no GPU was named */

@@ -106,8 +106,12 @@ static void at_syscall(struct task *task)
                 if (++counted != when)
                         return;
                 failed_call = number;
-                task->fail = true;
-                regs.orig_rax = (unsigned long long)-1;
+                /* A brk() that fails returns the end as it is, no error number. */
+                task->fail = number != SYS_brk;
+                if (number == SYS_brk)
+                        regs.rdi = 0;
+                else
+                        regs.orig_rax = (unsigned long long)-1;
                 (void)ptrace(PTRACE_SETREGS, task->pid, NULL, &regs);
         } else if (task->fail) {
                 task->fail = false;

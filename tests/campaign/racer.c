@@ -9,14 +9,19 @@
  *   idle     CHAINS processes that hold nothing and wait (NODE is not opened)
  *   brief    CHAINS processes that hold and end by themselves within two PERIODs
  *   churn    CHAINS processes that do nothing but fork children that exit at once: PIDs go round
- * Prints a line with the PIDs first started, then waits on its standard input: at its end everything is left to itself.
- * Everybody ends after SECONDS at the latest, and a chain after 65,536 forks.
+ * Prints a line with the PIDs first started. A line on its standard input asks whether any of them, or of what they
+ * forked, is left: "some" or "none" (each has the end of a pipe: a walk through /proc would miss who hops on). At the
+ * end of its input it has all of them end, and waits for that. Everybody ends after SECONDS at the latest, and when
+ * this program does.
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,6 +29,10 @@
 
 #define MOST_FORKS 65536
 
+static struct {
+        int stop;
+} * shared;
+static pid_t master;
 static long period_us;
 static time_t end;
 static long forks;
@@ -33,7 +42,8 @@ static void check(void)
         struct timespec now;
 
         (void)clock_gettime(CLOCK_MONOTONIC, &now);
-        if (now.tv_sec >= end || ++forks > MOST_FORKS)
+        if (now.tv_sec >= end || ++forks > MOST_FORKS || __atomic_load_n(&shared->stop, __ATOMIC_RELAXED) ||
+            (kill(master, 0) < 0 && errno == ESRCH))
                 _exit(0);
 }
 
@@ -134,10 +144,15 @@ static void play(const char *pattern, int n, const char *node)
 int main(int argc, char **argv)
 {
         struct timespec now;
+        int left[2];
         char byte;
 
         if (argc != 6)
                 return 2;
+        shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (shared == MAP_FAILED || pipe(left) < 0)
+                return 1;
+        master = getpid();
         period_us = strtol(argv[3], NULL, 10);
         (void)clock_gettime(CLOCK_MONOTONIC, &now);
         end = now.tv_sec + strtol(argv[4], NULL, 10);
@@ -150,6 +165,7 @@ int main(int argc, char **argv)
                 if (pid == 0) {
                         (void)close(0);
                         (void)close(1);
+                        (void)close(left[0]);
                         play(argv[1], i, argv[5]);
                 }
                 if (pid < 0)
@@ -158,7 +174,16 @@ int main(int argc, char **argv)
         }
         (void)printf("\n");
         (void)fflush(stdout);
-        while (read(0, &byte, 1) > 0)
+        (void)close(left[1]);
+        while (read(0, &byte, 1) > 0) {
+                struct pollfd p = { .fd = left[0] };
+
+                (void)poll(&p, 1, 0);
+                (void)printf("%s\n", p.revents & POLLHUP ? "none" : "some");
+                (void)fflush(stdout);
+        }
+        __atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
+        while (read(left[0], &byte, 1) > 0)
                 ;
         return 0;
 }

@@ -49,8 +49,10 @@ def main():
     sim = Node("--gpus", "2")
     target, other = sim.device("nvidia0"), sim.device("nvidia1")
     half = options.bystanders // 2
-    bystanders = racer("idle", str(half), "0", "100000", "-")[1] + racer("plain", str(half), "0", "100000", other)[1]
-    churners, churning = racer("churn", "2", "300", "100000", "-")
+    idle, bystanders = racer("idle", str(half), "0", "100000", "-")
+    holding, others = racer("plain", str(half), "0", "100000", other)
+    bystanders += others
+    churners, _ = racer("churn", "2", "300", "100000", "-")
     kills = runs = 0
     codes = {}
     begin, first_pids, repeats = time.monotonic(), set(), 0
@@ -83,10 +85,9 @@ def main():
                     break
             except ChildProcessError:
                 break
-    for process in bystanders + churning:
-        if process.lives():
-            os.kill(process.pid, 9)
-    churners.stdin.close()
+    for child in (idle, holding, churners):
+        child.stdin.close()
+        child.wait(timeout=60)
     sim.down()
     print(f"# {kills} holders in {runs} kills among {len(bystanders)} bystanders, {repeats} PIDs used again, "
           f"exit codes {dict(sorted(codes.items()))}, {time.monotonic() - begin:.0f} s")

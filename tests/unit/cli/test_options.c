@@ -196,7 +196,7 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("lst", "did you mean \"gpufree list\"");
         bad("kil", "did you mean \"gpufree kill\"");
         bad("frobnicate", "list, kill, check, wait");
-        bad("explain 0", "\"0\" is no PID");
+        bad("explain 0", "0: is no PID (gpufree list shows who holds a GPU)");
         bad("run", "not in this version");
         bad("park", "say whom");
         bad("park -n", "say whom");
