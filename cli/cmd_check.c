@@ -8,6 +8,8 @@ int cli_check(struct cli_session *session)
         _cleanup_report_ gpufree_report *report = NULL;
         int r;
 
+        if (session->request->purpose_set)
+                return cli_check_for(session);
         if (session->request->calm.free_memory != GPUFREE_UNKNOWN) {
                 r = gpufree_wait_calm(session->context, session->selection, &session->request->calm, 0, 0, &report);
                 if (r < 0)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "audit.h"
 #include "judge.h"
 #include "json.h"
 #include "plan_view.h"
@@ -37,6 +38,25 @@ static int show_plan(const struct kill *kill)
         return cli_deliver(kill->session, &out);
 }
 
+/*
+ * What was done is done, and 2 would say that nothing was: without a reader for it the answer is as incomplete as one
+ * of half a look. Standard error has it in a sentence.
+ */
+static int done_unsaid(const struct kill *kill, const gpufree_report *report, int code)
+{
+        size_t ended = 0, n = gpufree_report_fate_count(report);
+
+        for (size_t i = 0; i < n; i++) {
+                enum gpufree_fate fate = GPUFREE_FATE_SURVIVED;
+
+                (void)gpufree_report_fate(report, i, NULL, &fate, NULL, NULL);
+                ended += fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED;
+        }
+        cli_term_error(&kill->session->term, "%zu of %zu processes were ended; the outcome was \"%s\"", ended, n,
+                       cli_exit_name(code));
+        return code != GPUFREE_OK ? code : GPUFREE_INCOMPLETE;
+}
+
 /* Ends the document begun by show_plan(); `report` may be NULL: nothing was begun. */
 static int finish_json(const struct kill *kill, const gpufree_report *report, int code, const char *reason)
 {
@@ -51,6 +71,8 @@ static int finish_json(const struct kill *kill, const gpufree_report *report, in
         cli_json_text(&out, document, 2);
         json_decref(document);
         r = cli_deliver(kill->session, &out);
+        if (r != 0 && report)
+                return done_unsaid(kill, report, code);
         return r != 0 ? r : code;
 }
 
@@ -117,21 +139,36 @@ static int nothing_ended(struct cli_session *session, int code)
         return code >= 128 ? GPUFREE_HELD : code;
 }
 
+struct witness {
+        struct cli_progress progress;
+        struct cli_audit audit;
+};
+
+static void on_event(void *userdata, const struct gpufree_event *event)
+{
+        struct witness *witness = userdata;
+
+        cli_audit_event(&witness->audit, event);
+        if (!witness->progress.session->request->quiet)
+                cli_progress_event(&witness->progress, event);
+}
+
 static int execute(const struct kill *kill)
 {
         struct cli_session *session = kill->session;
-        struct cli_progress progress = { .session = session };
+        struct witness witness = { .progress = { .session = session } };
         _cleanup_report_ gpufree_report *report = NULL;
         struct gf_str out = { 0 };
         const char *reason = NULL;
         int r, code;
 
-        if (!session->request->quiet)
-                gpufree_set_event_handler(session->context, cli_progress_event, &progress);
+        cli_audit_open(&witness.audit, session);
+        gpufree_set_event_handler(session->context, on_event, &witness);
         r = gpufree_kill(session->context, session->selection, kill->plan, &session->request->ladder, &report);
         gpufree_set_event_handler(session->context, NULL, NULL);
-        cli_progress_done(&progress);
+        cli_progress_done(&witness.progress);
         if (r < 0) {
+                cli_audit_close(&witness.audit);
                 code = nothing_ended(session, cli_failed(session, r));
                 return finish_without(kill, code, cli_interrupted() ? "interrupted" : "failed");
         }
@@ -141,13 +178,15 @@ static int execute(const struct kill *kill)
                 code = GPUFREE_HELD;
                 reason = "interrupted";
         }
+        cli_audit_report(&witness.audit, report, code);
+        cli_audit_close(&witness.audit);
         if (session->request->json)
                 return finish_json(kill, report, code, reason);
         if (!session->request->quiet) {
                 cli_view_fates(session, kill->plan, report, reason != NULL, &out);
                 cli_view_verdicts(session, report, &out);
                 r = cli_deliver(session, &out);
-                return r != 0 ? r : code;
+                return r != 0 ? done_unsaid(kill, report, code) : code;
         }
         for (size_t i = 0; code != GPUFREE_OK && gpufree_report_sentence(report, i); i++)
                 cli_term_error(&session->term, "%s", gpufree_report_sentence(report, i));
@@ -174,6 +213,10 @@ int cli_kill(struct cli_session *session)
         r = show_plan(&kill);
         if (r != 0)
                 return r;
+        if (gpufree_plan_refusal(plan)) {
+                cli_term_error(&session->term, "%s", gpufree_plan_refusal(plan));
+                return finish_without(&kill, GPUFREE_INCOMPLETE, "driver-silent");
+        }
         if (session->request->dry_run)
                 return dry_run(&kill);
         r = confirm(&kill);

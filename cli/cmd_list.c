@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "by_owner.h"
 #include "json.h"
+#include "park_view.h"
 #include "session.h"
 #include "view.h"
 
@@ -108,7 +110,7 @@ static void add_no_gpu(const struct cli_session *session, const gpufree_snapshot
 }
 
 static void list_for_people(const struct cli_session *session, const gpufree_snapshot *snapshot,
-                            const gpufree_report *report, struct gf_str *out)
+                            const gpufree_report *report, const gpufree_parking *parking, struct gf_str *out)
 {
         struct gf_str holders = { 0 };
 
@@ -117,7 +119,10 @@ static void list_for_people(const struct cli_session *session, const gpufree_sna
                 return;
         }
         cli_view_gpus(session, snapshot, report, out);
-        cli_view_holders(session, snapshot, &holders);
+        if (session->request->by_owner)
+                cli_view_by_owner(session, snapshot, &holders);
+        else
+                cli_view_holders(session, snapshot, &holders);
         if (holders.s && holders.n > 0) {
                 if (out->n > 0)
                         gf_str_addc(out, '\n');
@@ -128,6 +133,7 @@ static void list_for_people(const struct cli_session *session, const gpufree_sna
         gf_str_done(&holders);
         add_closing(session, snapshot, report, out);
         add_residue(session, report, out);
+        cli_view_parked(session, parking, out);
         cli_view_gaps(&session->term, snapshot, out);
 }
 
@@ -135,6 +141,7 @@ int cli_list(struct cli_session *session)
 {
         _cleanup_snapshot_ gpufree_snapshot *snapshot = NULL;
         _cleanup_report_ gpufree_report *report = NULL;
+        _cleanup_parking_ gpufree_parking *parking = NULL;
         struct gf_str out = { 0 };
         const char *gap;
         int code, r;
@@ -142,14 +149,24 @@ int cli_list(struct cli_session *session)
         r = cli_look(session, &snapshot);
         if (r != 0)
                 return r;
+        if (session->request->sample_ms > 0) {
+                r = gpufree_sample(session->context, snapshot, session->request->sample_ms);
+                if (r < 0)
+                        return cli_failed(session, r);
+        }
         code = gpufree_snapshot_complete(snapshot) || cli_no_gpu(session, snapshot) ? GPUFREE_OK : GPUFREE_INCOMPLETE;
         if (gpufree_check(session->context, snapshot, &report) < 0)
                 report = NULL; /* then no GPU is called free */
+        if (gpufree_parked(session->context, &parking) < 0)
+                parking = NULL; /* what a record tells of is an extra */
         if (session->request->json) {
                 json_t *document = cli_json_new(session);
 
                 cli_json_outcome(document, code, NULL);
+                cli_json_parking(document, parking, false);
                 cli_json_snapshot(document, snapshot, report);
+                if (session->request->by_owner)
+                        cli_json_by_owner(document, snapshot);
                 cli_json_text(&out, document, 0);
                 json_decref(document);
         } else if (session->request->quiet) {
@@ -157,7 +174,7 @@ int cli_list(struct cli_session *session)
                 for (size_t i = 0; (gap = gpufree_snapshot_gap(snapshot, i)) != NULL; i++)
                         cli_term_error(&session->term, "%s", gap);
         } else {
-                list_for_people(session, snapshot, report, &out);
+                list_for_people(session, snapshot, report, parking, &out);
         }
         r = cli_deliver(session, &out);
         return r != 0 ? r : code;

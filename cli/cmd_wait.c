@@ -21,10 +21,12 @@ int cli_wait(struct cli_session *session)
                                  session->request->ladder.settle_ms, &report);
         gpufree_set_event_handler(session->context, NULL, NULL);
         cli_progress_done(&progress);
-        if (r < 0)
-                return cli_failed(session, r);
+        if (r < 0) {
+                r = cli_failed(session, r);
+                return cli_interrupted() != 0 ? cli_judge_nothing(session, r, "interrupted") : r;
+        }
         if (cli_interrupted() != 0 && gpufree_report_outcome(report) != GPUFREE_OK)
-                return cli_failed(session, -ECANCELED);
+                return cli_judge_nothing(session, cli_failed(session, -ECANCELED), "interrupted");
         if (cli_no_gpu(session, gpufree_report_snapshot(report)))
                 return cli_judge_no_gpu(session, gpufree_report_snapshot(report));
         return cli_judge_report(session, report, (int)gpufree_report_outcome(report), NULL);

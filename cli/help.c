@@ -5,21 +5,24 @@ static const char *const group_titles[CLI_GROUPS] = {
         [CLI_GROUP_SELECT] = "Selecting (several are ANDed, several values of one are ORed):",
         [CLI_GROUP_LOOK] = "Looking:",
         [CLI_GROUP_KILL] = "Ending:",
+        [CLI_GROUP_PARK] = "Parking:",
         [CLI_GROUP_WAIT] = "Waiting and judging:",
         [CLI_GROUP_RUN] = "Running a command:",
         [CLI_GROUP_OUTPUT] = "Output:",
 };
 
-static const char exit_status[] = "Exit status:\n"
-                                  "  0  list: everything was seen; check, wait: free; kill: gone, memory verified\n"
-                                  "  1  check, wait: held; kill: holders survived\n"
-                                  "  2  bad usage, or output could not be written\n"
-                                  "  3  no holder found, but not everything could be seen\n"
-                                  "  4  kill: refused (protected, no permission, not confirmed)\n"
-                                  "  5  memory held with no holder to be found, or it did not come back\n"
-                                  "  6  kill, wait: timeout\n"
-                                  "  run: the command's own, 128 and the signal's number; 121 GPUs not free, 122 not\n"
-                                  "  ready in time, 123 the GPUs did not come back, 126 and 127 as in a shell\n";
+static const char exit_status[] =
+        "Exit status:\n"
+        "  0  list, explain: everything was seen; check, wait: free; kill: gone, memory verified;\n"
+        "     park: parked, memory verified; unpark: runs again, seen on its GPU\n"
+        "  1  check, wait: held, or in the way of what it is for; kill: holders survived; park, unpark: failed\n"
+        "  2  bad usage, or output could not be written\n"
+        "  3  no holder found, but not everything could be seen\n"
+        "  4  kill, park, unpark: refused (protected, no permission, not confirmed, no room)\n"
+        "  5  memory held with no holder to be found, or it did not come back\n"
+        "  6  kill, wait, park, unpark: timeout\n"
+        "  run: the command's own, 128 and the signal's number; 121 GPUs not free, 122 not\n"
+        "  ready in time, 123 the GPUs did not come back, 126 and 127 as in a shell\n";
 
 static void add_option(struct gf_str *out, const struct cli_option *option)
 {

@@ -215,6 +215,7 @@ static json_t *holder_gpus(const gpufree_snapshot *snapshot, const gpufree_holde
                 cli_json_set(object, "pci", cli_json_text_or_null(gpufree_gpu_pci(gpu)));
                 cli_json_set(object, "memory", cli_json_number(memory));
                 cli_json_set(object, "context", json_boolean(context));
+                cli_json_set(object, "busy", cli_json_number(gpufree_holder_gpu_busy(holder, i)));
                 (void)json_array_append_new(array, object);
         }
         return array;
@@ -323,6 +324,7 @@ static const char *method_name(enum gpufree_scan_method method)
 static json_t *scan_object(const gpufree_snapshot *snapshot)
 {
         json_t *scan = json_object(), *gaps = json_array();
+        struct gpufree_look_count count = { .threads_existing = GPUFREE_UNKNOWN };
         const char *gap;
 
         cli_json_set(scan, "complete", json_boolean(gpufree_snapshot_complete(snapshot)));
@@ -330,6 +332,13 @@ static json_t *scan_object(const gpufree_snapshot *snapshot)
         cli_json_set(scan, "method_reason", cli_json_text_or_null(gpufree_snapshot_method_reason(snapshot)));
         cli_json_set(scan, "elapsed_ms", json_real((double)gpufree_snapshot_elapsed_us(snapshot) / 1000));
         cli_json_set(scan, "processes", cli_json_number(gpufree_snapshot_processes(snapshot)));
+        (void)gpufree_snapshot_count(snapshot, &count, sizeof(count));
+        cli_json_set(scan, "threads", cli_json_number(count.threads));
+        cli_json_set(scan, "threads_existing", cli_json_number(count.threads_existing));
+        cli_json_set(scan, "vanished", cli_json_number(count.vanished));
+        cli_json_set(scan, "refused_permission", cli_json_number(count.refused_permission));
+        cli_json_set(scan, "refused_other", cli_json_number(count.refused_other));
+        cli_json_set(scan, "opaque", cli_json_number(count.opaque));
         cli_json_set(scan, "unreadable", cli_json_number(gpufree_snapshot_unreadable(snapshot)));
         for (size_t i = 0; (gap = gpufree_snapshot_gap(snapshot, i)) != NULL; i++)
                 (void)json_array_append_new(gaps, cli_json_text_or_null(gap));

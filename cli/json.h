@@ -17,6 +17,10 @@ void cli_json_plan(json_t *document, const gpufree_snapshot *snapshot, const gpu
 /* Adds sentences, elapsed_ms and, for kill, fates. */
 void cli_json_report(json_t *document, const gpufree_report *report, bool fates);
 
+/* plan_owners.c: adds "stop" to a target of the plan; "stops" to the document of a report. */
+void cli_json_plan_owner(json_t *target, const gpufree_plan *plan, size_t position);
+void cli_json_stops(json_t *document, const gpufree_report *report);
+
 /* The text of a document. With `part` 1 its begin without the closing brace, with 2 the rest: a document in two pieces.
  */
 void cli_json_text(struct gf_str *out, const json_t *document, int part);
@@ -28,3 +32,8 @@ json_t *cli_json_index(int value);
 json_t *cli_json_holder(const gpufree_snapshot *snapshot, const gpufree_holder *holder);
 /* Valid UTF-8 from any bytes: what is none becomes U+FFFD. */
 json_t *cli_json_string(const char *text, size_t n);
+
+/* json_explain.c */
+json_t *cli_json_account(const gpufree_account *account);
+json_t *cli_json_story(const gpufree_snapshot *snapshot, const gpufree_story *story);
+void cli_json_blockers(json_t *document, const gpufree_blockers *blockers);

@@ -9,8 +9,12 @@ void cli_json_plan(json_t *document, const gpufree_snapshot *snapshot, const gpu
         json_t *object = json_object(), *targets = json_array(), *spared = json_array(), *gpus = json_array(),
                *steps = json_object();
 
-        for (size_t i = 0; i < gpufree_plan_target_count(plan); i++)
-                (void)json_array_append_new(targets, cli_json_holder(snapshot, gpufree_plan_target(plan, i)));
+        for (size_t i = 0; i < gpufree_plan_target_count(plan); i++) {
+                json_t *target = cli_json_holder(snapshot, gpufree_plan_target(plan, i));
+
+                cli_json_plan_owner(target, plan, i);
+                (void)json_array_append_new(targets, target);
+        }
         for (size_t i = 0; i < gpufree_plan_spared_count(plan); i++)
                 (void)json_array_append_new(spared, cli_json_holder(snapshot, gpufree_plan_spared(plan, i)));
         for (size_t i = 0; i < gpufree_snapshot_gpu_count(snapshot); i++) {
@@ -33,6 +37,7 @@ void cli_json_plan(json_t *document, const gpufree_snapshot *snapshot, const gpu
         cli_json_set(steps, "grace_ms", cli_json_number(ladder->grace_ms));
         cli_json_set(steps, "timeout_ms", cli_json_number(ladder->timeout_ms));
         cli_json_set(steps, "settle_ms", cli_json_number(ladder->settle_ms));
+        cli_json_set(steps, "stop_owner", json_boolean(ladder->stop_owner));
         cli_json_set(object, "ladder", steps);
         cli_json_set(document, "plan", object);
 }
@@ -64,10 +69,12 @@ void cli_json_report(json_t *document, const gpufree_report *report, bool with_f
                 cli_json_set(object, "detail", cli_json_text_or_null(detail));
                 (void)json_array_append_new(fates, object);
         }
-        if (with_fates)
-                cli_json_set(document, "fates", fates);
-        else
+        if (!with_fates) {
                 json_decref(fates);
+                return;
+        }
+        cli_json_set(document, "fates", fates);
+        cli_json_stops(document, report);
 }
 
 /* ASCII alone: neither a C1 control nor a mark that turns text reaches a terminal. jansson leaves DEL as it is. */

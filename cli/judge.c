@@ -46,3 +46,19 @@ int cli_judge_report(struct cli_session *session, const gpufree_report *report, 
         r = cli_deliver(session, &out);
         return r != 0 ? r : code;
 }
+
+int cli_judge_nothing(struct cli_session *session, int code, const char *reason)
+{
+        struct gf_str out = { 0 };
+        json_t *document;
+        int r;
+
+        if (!session->request->json)
+                return code;
+        document = cli_json_new(session);
+        cli_json_outcome(document, code, reason);
+        cli_json_text(&out, document, 0);
+        json_decref(document);
+        r = cli_deliver(session, &out);
+        return r != 0 ? r : code;
+}

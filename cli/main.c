@@ -47,6 +47,12 @@ static int run(struct cli_session *session, struct cli_request *request)
                 return cli_check(session);
         case CLI_WAIT:
                 return cli_wait(session);
+        case CLI_PARK:
+                return cli_park(session);
+        case CLI_UNPARK:
+                return cli_unpark(session);
+        case CLI_EXPLAIN:
+                return cli_explain(session);
         case CLI_RUN:
                 return cli_run(session);
         case CLI_HELP:
@@ -57,11 +63,14 @@ static int run(struct cli_session *session, struct cli_request *request)
 }
 
 /* Some file systems tell of a full disk only now. */
-static int close_output(struct cli_session *session, int code)
+static int close_output(struct cli_session *session, const struct cli_request *request, int code)
 {
         if (close(STDOUT_FILENO) == 0 || errno == EBADF)
                 return code;
         cli_term_error(&session->term, "can't write to standard output: %s", strerror(errno));
+        /* 2 says that nothing was done. */
+        if (request->command == CLI_KILL && !request->dry_run)
+                return code != GPUFREE_OK ? code : GPUFREE_INCOMPLETE;
         return GPUFREE_USAGE;
 }
 
@@ -85,5 +94,5 @@ int main(int argc, char *argv[])
         }
         cli_session_close(&session);
         cli_request_done(&request);
-        return close_output(&session, code);
+        return close_output(&session, &request, code);
 }

@@ -5,8 +5,12 @@
 #define KILL (1u << CLI_KILL)
 #define CHECK (1u << CLI_CHECK)
 #define WAIT (1u << CLI_WAIT)
+#define PARK (1u << CLI_PARK)
+#define UNPARK (1u << CLI_UNPARK)
 #define RUN (1u << CLI_RUN)
-#define SCAN (LIST | KILL | CHECK | WAIT) /* the commands that look at the machine */
+#define EXPLAIN (1u << CLI_EXPLAIN)
+#define SELECTING (LIST | KILL | CHECK | WAIT | PARK | EXPLAIN)
+#define SCAN (SELECTING | UNPARK) /* the commands that look at the machine */
 #define EVERY (SCAN | RUN | (1u << CLI_HELP))
 
 const struct cli_command_info cli_commands[CLI_COMMANDS] = {
@@ -20,10 +24,26 @@ const struct cli_command_info cli_commands[CLI_COMMANDS] = {
                        "Without a selection every holder of a GPU is meant. Services and this login are left "
                        "alone.\n" },
         [CLI_CHECK] = { "check", "exit status: free or not", "check [OPTION...] [DEVICE...]",
-                        "Says whether the selected GPUs are free, on what evidence, and exits 0 (free) or 1 "
-                        "(held).\n" },
+                        "Says whether the selected GPUs are free, on what evidence, and exits 0 (free) or 1 (held).\n"
+                        "With --for reset, mig, unload or unbind: what stands in the way of that, in the order to\n"
+                        "clear it, with commands (exit 1), or that nothing does (exit 0). It does none of it.\n" },
         [CLI_WAIT] = { "wait", "wait until the selected GPUs are free", "wait [OPTION...] [DEVICE...]",
                        "Blocks until the selected GPUs are free, or until --timeout (exit 6).\n" },
+        [CLI_EXPLAIN] = { "explain", "every MiB of a GPU, or why a process does not let go",
+                          "explain [OPTION...] [PID...|DEVICE...]",
+                          "Without a PID: the account of each selected GPU: what is reserved, what each process has, "
+                          "what\nis kept of dead processes and by whom, what is unaccounted and why; and what to type "
+                          "next.\nWith PIDs, or with options that select processes: what each holds and how, what its "
+                          "threads wait\nfor, its signals, who would start it again, errors in the kernel log.\n" },
+        [CLI_PARK] = { "park", "take their memory off the GPU without ending them", "park OPTION... [DEVICE...]",
+                       "Stops the selected CUDA processes, copies their GPU memory to host memory, and verifies that "
+                       "it\n"
+                       "is free: they hold no device then. \"gpufree unpark\" brings them back. Needs a selection and\n"
+                       "NVIDIA's driver 570 or later.\n" },
+        [CLI_UNPARK] = { "unpark", "bring parked processes back", "unpark PID... | --all [OPTION...]",
+                         "Copies the memory of parked processes back to their GPU, or to another one, and lets them "
+                         "go\n"
+                         "on. One that was left locked goes on, too.\n" },
         [CLI_RUN] = { "run", "run a command on free GPUs, leave them verified free",
                       "run [OPTION...] [DEVICE...] -- COMMAND...",
                       "Claims GPUs that are really free (or refuses, exit 121), starts the command on them, passes\n"
@@ -36,7 +56,7 @@ const struct cli_command_info cli_commands[CLI_COMMANDS] = {
 
 #define SELECT(name, argument, criterion, help)                                                                        \
         {                                                                                                              \
-                name, '\0', argument, SCAN, CLI_GROUP_SELECT, CLI_OPT_CRITERION, criterion, help                       \
+                name, '\0', argument, SELECTING, CLI_GROUP_SELECT, CLI_OPT_CRITERION, criterion, help                  \
         }
 #define OPTION(name, letter, argument, commands, group, id, help)                                                      \
         {                                                                                                              \
@@ -44,7 +64,7 @@ const struct cli_command_info cli_commands[CLI_COMMANDS] = {
         }
 
 const struct cli_option cli_options[] = {
-        { "gpu", '\0', "LIST", SCAN | RUN, CLI_GROUP_SELECT, CLI_OPT_CRITERION, GPUFREE_BY_GPU,
+        { "gpu", '\0', "LIST", SELECTING | RUN, CLI_GROUP_SELECT, CLI_OPT_CRITERION, GPUFREE_BY_GPU,
           "GPUs: index as nvidia-smi counts, UUID, PCI address, MIG UUID, all" },
         SELECT("pid", "LIST", GPUFREE_BY_PID, "these processes"),
         SELECT("user", "LIST", GPUFREE_BY_USER, "processes of these users (name, number, me)"),
@@ -60,24 +80,33 @@ const struct cli_option cli_options[] = {
         SELECT("any-open", NULL, GPUFREE_ANY_OPEN, "also those that merely have a GPU device open"),
         OPTION("dev-root", '\0', "DIR", SCAN | RUN, CLI_GROUP_LOOK, CLI_OPT_DEV_ROOT,
                "look for device nodes in DIR, not /dev"),
+        OPTION("config", '\0', "FILE", SCAN | RUN, CLI_GROUP_LOOK, CLI_OPT_CONFIG, "protections (/etc/gpufree.conf)"),
         OPTION("scan", '\0', "HOW", SCAN | RUN, CLI_GROUP_LOOK, CLI_OPT_SCAN, "auto (default), bpf or proc"),
         OPTION("scope", '\0', "WHAT", SCAN | RUN, CLI_GROUP_LOOK, CLI_OPT_SCOPE,
                "free for the whole machine (default) or for this PID namespace: machine, namespace"),
-        OPTION("dry-run", 'n', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_DRY_RUN, "show the plan, end nothing"),
+        OPTION("sample", '\0', "DURATION", LIST, CLI_GROUP_LOOK, CLI_OPT_SAMPLE,
+               "watch so long how busy each holder keeps its GPU"),
+        OPTION("dry-run", 'n', NULL, KILL | PARK, CLI_GROUP_KILL, CLI_OPT_DRY_RUN, "show the plan, end (park) nothing"),
         OPTION("yes", 'y', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_YES,
                "do not ask; needed when standard input is no terminal"),
         OPTION("signal", '\0', "SIGNAL", KILL | RUN, CLI_GROUP_KILL, CLI_OPT_SIGNAL, "the first signal (TERM)"),
         OPTION("grace", '\0', "DURATION", KILL | RUN, CLI_GROUP_KILL, CLI_OPT_GRACE, "from it to SIGKILL (10s)"),
         OPTION("force", '9', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_FORCE, "SIGKILL at once"),
-        { "include", '\0', "NAME", KILL, CLI_GROUP_KILL, CLI_OPT_CRITERION, GPUFREE_INCLUDE,
+        { "include", '\0', "NAME", KILL | PARK, CLI_GROUP_KILL, CLI_OPT_CRITERION, GPUFREE_INCLUDE,
           "lift the protection of this one: a PID, a process name, a unit" },
         OPTION("stop-owner", '\0', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_STOP_OWNER,
-               "stop the container, unit or job itself (not in this version)"),
-        OPTION("timeout", '\0', "DURATION", KILL | WAIT, CLI_GROUP_WAIT, CLI_OPT_TIMEOUT,
-               "for the whole (kill: 60s; wait: none)"),
-        OPTION("settle", '\0', "DURATION", KILL | WAIT | RUN, CLI_GROUP_WAIT, CLI_OPT_SETTLE,
+               "first the owner's own command, so that nothing starts it again"),
+        OPTION("continue", '\0', NULL, PARK | UNPARK, CLI_GROUP_PARK, CLI_OPT_CONTINUE,
+               "let a stopped process go on first (SIGCONT)"),
+        OPTION("all", '\0', NULL, UNPARK, CLI_GROUP_PARK, CLI_OPT_ALL, "every parked process that a record tells of"),
+        OPTION("to", '\0', "GPU", UNPARK, CLI_GROUP_PARK, CLI_OPT_TO,
+               "to this GPU, or each to another: 0:2,1:3 (driver 580)"),
+        OPTION("timeout", '\0', "DURATION", KILL | WAIT | PARK | UNPARK, CLI_GROUP_WAIT, CLI_OPT_TIMEOUT,
+               "for the whole (kill: 60s; wait: none; park: 10m)"),
+        OPTION("settle", '\0', "DURATION", KILL | WAIT | PARK | UNPARK | RUN, CLI_GROUP_WAIT, CLI_OPT_SETTLE,
                "how long memory may take to come back (5s)"),
-        OPTION("for", '\0', "PURPOSE", CHECK, CLI_GROUP_WAIT, CLI_OPT_FOR, "free for what: run (the only one yet)"),
+        OPTION("for", '\0', "PURPOSE", CHECK, CLI_GROUP_WAIT, CLI_OPT_FOR,
+               "free for what: run (default), reset, mig, unload, unbind"),
         OPTION("free-memory", '\0', "SIZE", CHECK | WAIT, CLI_GROUP_WAIT, CLI_OPT_FREE_MEMORY,
                "so much is free on each GPU, whoever holds the rest (60GiB)"),
         OPTION("quiet-for", '\0', "DURATION", WAIT, CLI_GROUP_WAIT, CLI_OPT_QUIET_FOR,
@@ -99,6 +128,7 @@ const struct cli_option cli_options[] = {
         OPTION("log", '\0', "FILE", RUN, CLI_GROUP_RUN, CLI_OPT_LOG, "add the command's output to this file"),
         OPTION("restart", '\0', "WHEN", RUN, CLI_GROUP_RUN, CLI_OPT_RESTART,
                "no (default), on-failure or on-failure:N (5 times)"),
+        OPTION("by", '\0', "WHAT", LIST, CLI_GROUP_OUTPUT, CLI_OPT_BY, "a line for each owner: owner"),
         OPTION("json", '\0', NULL, SCAN, CLI_GROUP_OUTPUT, CLI_OPT_JSON, "one JSON document"),
         OPTION("quiet", 'q', NULL, SCAN | RUN, CLI_GROUP_OUTPUT, CLI_OPT_QUIET,
                "PIDs alone, one a line (run: nothing but failures)"),

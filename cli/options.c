@@ -9,8 +9,7 @@
 #include "base/num.h"
 
 /* Later issues bring these; until then the answer is a plain one. */
-static const char *const later_commands[] = { "explain", "park", "unpark", "top", "watch" };
-static const char *const later_purposes[] = { "reset", "mig", "unload", "unbind" };
+static const char *const later_commands[] = { "top", "watch" };
 
 _printf_(2, 3) static int wrong(char **ret_error, const char *format, ...)
 {
@@ -46,12 +45,17 @@ static int unknown_command(const char *word, char **ret_error)
         for (size_t i = 0; i < CLI_COMMANDS; i++)
                 names[i] = cli_commands[i].name;
         if (one_of(word, later_commands, ELEMENTSOF(later_commands)))
-                return wrong(ret_error, "%s: not in this version; it has list, kill, check, wait, run and help", word);
+                return wrong(
+                        ret_error,
+                        "%s: not in this version; it has list, kill, check, wait, explain, park, unpark, run and help",
+                        word);
         near = cli_nearest(word, names, CLI_COMMANDS);
         if (near)
                 return wrong(ret_error, "\"%s\" is no command; did you mean \"gpufree %s\"?", word, near);
         return wrong(ret_error,
-                     "\"%s\" is no command (list, kill, check, wait, run, help) and no device path (like /dev/nvidia0)",
+                     "\"%s\" is no command (list, kill, check, wait, explain, park, unpark, run, help) and no device "
+                     "path (like "
+                     "/dev/nvidia0)",
                      word);
 }
 
@@ -123,13 +127,19 @@ static int take_word(const char *name, const char *value, const char *const *wor
         return r;
 }
 
-static int take_purpose(const char *value, char **ret_error)
+static int take_purpose(struct cli_request *request, const char *value, char **ret_error)
 {
-        if (strcmp(value, "run") == 0)
-                return 0;
-        if (one_of(value, later_purposes, ELEMENTSOF(later_purposes)))
-                return wrong(ret_error, "check --for %s: not in this version; it has --for run", value);
-        return wrong(ret_error, "--for: \"%s\" is no purpose; this version has run", value);
+        static const char *const purposes[] = { "run", "reset", "mig", "unload", "unbind" };
+        static const enum gpufree_purpose known[] = { GPUFREE_FOR_RESET, GPUFREE_FOR_RESET, GPUFREE_FOR_MIG,
+                                                      GPUFREE_FOR_UNLOAD, GPUFREE_FOR_UNBIND };
+        unsigned n = 0;
+        int r = take_word("for", value, purposes, ELEMENTSOF(purposes), &n, ret_error);
+
+        if (r < 0)
+                return r;
+        request->purpose_set = n > 0;
+        request->purpose = known[n];
+        return 0;
 }
 
 static int take_criterion(struct cli_request *request, const struct cli_option *option, const char *value)
@@ -177,6 +187,9 @@ static int take(struct cli_request *request, const struct cli_option *option, co
         case CLI_OPT_DEV_ROOT:
                 request->dev_root = value;
                 return 0;
+        case CLI_OPT_CONFIG:
+                request->config = value;
+                return 0;
         case CLI_OPT_SCAN:
         case CLI_OPT_SCOPE:
         case CLI_OPT_COLOR:
@@ -193,20 +206,35 @@ static int take(struct cli_request *request, const struct cli_option *option, co
                         return wrong(ret_error, "--signal: \"%s\" is no signal (like TERM, INT, 15)", value);
                 return 0;
         case CLI_OPT_GRACE:
+                request->grace_set = true;
                 return take_duration(option->name, value, &request->ladder.grace_ms, ret_error);
         case CLI_OPT_FORCE:
                 request->ladder.force = true;
                 return 0;
         case CLI_OPT_STOP_OWNER:
-                return wrong(ret_error, "--stop-owner: not in this version; stop the owner with its own command "
-                                        "(docker stop, systemctl stop, scancel)");
+                request->ladder.stop_owner = true;
+                return 0;
+        case CLI_OPT_CONTINUE:
+                request->park.resume_stopped = true;
+                return 0;
+        case CLI_OPT_ALL:
+                request->all = true;
+                return 0;
+        case CLI_OPT_TO:
+                request->park.to = value;
+                return 0;
         case CLI_OPT_TIMEOUT:
                 request->timeout_set = true;
                 return take_duration(option->name, value, &request->timeout_ms, ret_error);
         case CLI_OPT_SETTLE:
                 return take_duration(option->name, value, &request->ladder.settle_ms, ret_error);
+        case CLI_OPT_SAMPLE:
+                return take_duration(option->name, value, &request->sample_ms, ret_error);
         case CLI_OPT_FOR:
-                return take_purpose(value, ret_error);
+                return take_purpose(request, value, ret_error);
+        case CLI_OPT_BY:
+                request->by_owner = strcmp(value, "owner") == 0;
+                return request->by_owner ? 0 : wrong(ret_error, "--by: \"%s\" is none of owner", value);
         case CLI_OPT_FREE_MEMORY:
         case CLI_OPT_QUIET_FOR:
         case CLI_OPT_GPUS:
@@ -287,11 +315,28 @@ static int take_short(struct cli_request *request, const char *word, char **ret_
         return 0;
 }
 
+static int take_pid(struct cli_request *request, const char *word, char **ret_error)
+{
+        pid_t pid, *slot;
+
+        if (gf_parse_pid(word, &pid) < 0)
+                return request->command == CLI_EXPLAIN
+                               ? wrong(ret_error, "explain: \"%s\" is no PID", word)
+                               : wrong(ret_error, "%s: is no PID (gpufree list shows who is parked)", word);
+        slot = gf_vec_add(&request->pids);
+        if (!slot)
+                return -ENOMEM;
+        *slot = pid;
+        return 0;
+}
+
 static int take_positional(struct cli_request *request, const char *word, char **ret_error)
 {
         const char **path;
         bool number = word[0] != '\0' && word[strspn(word, "0123456789")] == '\0';
 
+        if (request->named && (request->command == CLI_UNPARK || (number && request->command == CLI_EXPLAIN)))
+                return take_pid(request, word, ret_error);
         if (number)
                 return wrong(ret_error,
                              "%s: is no device path; a process is selected with --pid %s, a GPU with --gpu %s", word,
@@ -334,8 +379,16 @@ static int no_such_combination(const struct cli_request *request, char **ret_err
                 return wrong(ret_error, "run needs a command behind \"--\": gpufree run --gpus 1 -- python train.py");
         if (request->json && request->quiet)
                 return wrong(ret_error, "--json and --quiet exclude each other");
+        if (request->command == CLI_PARK && request->criteria.n == 0 && request->paths.n == 0)
+                return wrong(ret_error, "park: say whom, like --pid 21316, --gpu 0 or --user me");
+        if (request->command == CLI_UNPARK && request->all == (request->pids.n > 0))
+                return wrong(ret_error, "unpark: say whom: a PID, or --all");
         if (request->ladder.force && request->signal_set)
                 return wrong(ret_error, "--force and --signal exclude each other: --force sends SIGKILL at once");
+        if (request->command == CLI_KILL && !request->ladder.force && request->grace_set && request->timeout_set &&
+            request->ladder.grace_ms >= request->timeout_ms)
+                return wrong(ret_error, "--timeout: shorter than --grace, SIGKILL would never be sent (give a shorter "
+                                        "--grace, or --force)");
         return 0;
 }
 
@@ -344,13 +397,21 @@ static void settle_timeout(struct cli_request *request)
 {
         const uint64_t after_kill_ms = 50000;
 
+        if (request->timeout_set)
+                request->park.timeout_ms = request->timeout_ms;
+        request->park.settle_ms = request->ladder.settle_ms;
         if (request->command != CLI_KILL)
                 return;
         if (request->timeout_set)
                 request->ladder.timeout_ms = request->timeout_ms;
-        else if (__builtin_add_overflow(request->ladder.grace_ms, after_kill_ms, &request->ladder.timeout_ms))
+        /* A short time for the whole leaves time for SIGKILL: half of it is grace. */
+        if (request->timeout_set && !request->grace_set && request->ladder.grace_ms >= request->timeout_ms)
+                request->ladder.grace_ms = request->timeout_ms / 2;
+        if (request->timeout_set)
+                return;
+        if (__builtin_add_overflow(request->ladder.grace_ms, after_kill_ms, &request->ladder.timeout_ms))
                 request->ladder.timeout_ms = GPUFREE_UNKNOWN - 1;
-        if (!request->timeout_set && request->ladder.timeout_ms < 60000)
+        if (request->ladder.timeout_ms < 60000)
                 request->ladder.timeout_ms = 60000;
 }
 
@@ -360,6 +421,7 @@ int cli_request_parse(struct cli_request *request, int argc, char *const argv[],
         int r = 0;
 
         *request = (struct cli_request){ .ladder = GPUFREE_LADDER_INIT,
+                                         .park = GPUFREE_PARK_OPTIONS_INIT,
                                          .timeout_ms = GPUFREE_UNKNOWN,
                                          .calm = { sizeof(request->calm), GPUFREE_UNKNOWN, 0 },
                                          .guard = GPUFREE_GUARD_OPTIONS_INIT };
@@ -393,6 +455,7 @@ void cli_request_done(struct cli_request *request)
 {
         gf_vec_done(&request->criteria);
         gf_vec_done(&request->paths);
+        gf_vec_done(&request->pids);
         gf_vec_done(&request->seen);
 }
 

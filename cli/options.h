@@ -14,6 +14,9 @@ enum cli_command {
         CLI_KILL,
         CLI_CHECK,
         CLI_WAIT,
+        CLI_EXPLAIN,
+        CLI_PARK,
+        CLI_UNPARK,
         CLI_RUN,
         CLI_HELP,
         CLI_COMMANDS, /* how many */
@@ -31,6 +34,7 @@ enum cli_group {
         CLI_GROUP_SELECT,
         CLI_GROUP_LOOK,
         CLI_GROUP_KILL,
+        CLI_GROUP_PARK,
         CLI_GROUP_WAIT,
         CLI_GROUP_RUN,
         CLI_GROUP_OUTPUT,
@@ -40,17 +44,23 @@ enum cli_group {
 enum cli_opt {
         CLI_OPT_CRITERION, /* the option's `criterion` says which */
         CLI_OPT_DEV_ROOT,
+        CLI_OPT_CONFIG,
         CLI_OPT_SCAN,
         CLI_OPT_SCOPE,
+        CLI_OPT_BY,
         CLI_OPT_DRY_RUN,
         CLI_OPT_YES,
         CLI_OPT_SIGNAL,
         CLI_OPT_GRACE,
         CLI_OPT_FORCE,
         CLI_OPT_STOP_OWNER,
+        CLI_OPT_CONTINUE,
+        CLI_OPT_ALL,
+        CLI_OPT_TO,
         CLI_OPT_TIMEOUT,
         CLI_OPT_SETTLE,
         CLI_OPT_FOR,
+        CLI_OPT_SAMPLE,
         CLI_OPT_FREE_MEMORY,
         CLI_OPT_QUIET_FOR,
         CLI_OPT_GPUS,
@@ -105,15 +115,22 @@ struct cli_request {
         bool help, version, dump;
         GF_VEC(struct cli_criterion) criteria;
         GF_VEC(const char *) paths;
+        GF_VEC(pid_t) pids; /* positional, of explain, unpark */
+        bool purpose_set;   /* check --for something else than run */
+        enum gpufree_purpose purpose;
         GF_VEC(const struct cli_option *) seen;
-        const char *dev_root;
+        const char *dev_root, *config;
         enum gpufree_scan_method scan;
         enum gpufree_scope scope;
         bool dry_run, yes;
         struct gpufree_ladder ladder;
-        bool signal_set, timeout_set;
+        bool signal_set, grace_set, timeout_set;
         uint64_t timeout_ms; /* of wait: GPUFREE_UNKNOWN for ever */
+        struct gpufree_park_options park;
+        bool all;           /* of unpark */
+        uint64_t sample_ms; /* of list; 0: none */
         bool json, quiet;
+        bool by_owner;
         enum cli_color color;
         struct gpufree_calm calm;           /* of check and wait */
         struct gpufree_guard_options guard; /* of run */

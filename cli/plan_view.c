@@ -58,11 +58,13 @@ static uint64_t memory_of(const gpufree_holder *holder)
         return any ? sum : cli_loose_memory(holder);
 }
 
-static char *ladder_text(const struct gpufree_ladder *ladder)
+static char *ladder_text(const struct gpufree_ladder *ladder, bool stop)
 {
         _cleanup_free_ char *grace = cli_view_duration(ladder->grace_ms);
         const char *name = cli_signal_name(ladder->signal);
 
+        if (ladder->stop_owner && stop)
+                return strdup("by its owner");
         if (ladder->force || ladder->signal == 9)
                 return strdup("KILL at once");
         return gf_asprintf("%s, after %s KILL", name ? name : "signal", grace ? grace : "?");
@@ -81,7 +83,7 @@ static void add_targets(const struct cli_session *session, const gpufree_plan *p
                 cli_table_add(&table, cli_view_size(memory_of(holder)), CLI_PLAIN);
                 cli_table_add(&table, cli_view_owner(term, holder), CLI_PLAIN);
                 cli_table_add(&table, cli_view_command(term, holder), CLI_PLAIN);
-                cli_table_add(&table, ladder_text(&session->request->ladder), CLI_DIM);
+                cli_table_add(&table, ladder_text(&session->request->ladder, cli_plan_runs_stop(plan, i)), CLI_DIM);
         }
         cli_table_render(&table, term->width, term->utf8, term->color, out);
         cli_table_done(&table);
@@ -155,6 +157,7 @@ void cli_view_plan(const struct cli_session *session, const gpufree_snapshot *sn
                 cli_view_sentence(&session->term, out, line.s ? line.s : "");
                 gf_str_done(&line);
                 add_targets(session, plan, out);
+                cli_view_plan_owners(session, plan, out);
                 add_other_gpus(session, snapshot, plan, out);
         }
         add_spared(session, plan, out);
@@ -162,7 +165,7 @@ void cli_view_plan(const struct cli_session *session, const gpufree_snapshot *sn
 
 static bool told_already(enum gpufree_fate fate)
 {
-        return fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED;
+        return fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED || fate == GPUFREE_FATE_BY_OWNER;
 }
 
 static const char *fate_text(enum gpufree_fate fate)
@@ -172,6 +175,8 @@ static const char *fate_text(enum gpufree_fate fate)
                 return "ended";
         case GPUFREE_FATE_KILLED:
                 return "ended by KILL";
+        case GPUFREE_FATE_BY_OWNER:
+                return "ended by its owner";
         case GPUFREE_FATE_ALREADY_GONE:
                 return "had gone already";
         case GPUFREE_FATE_LET_GO:

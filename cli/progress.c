@@ -47,6 +47,11 @@ static void on_gone(struct cli_progress *progress, const struct gpufree_event *e
         const struct cli_step *step = step_of(progress, event->pid);
         char buf[GF_TEXT_MAX];
 
+        if (progress->stopping && !(step && step->signal != 0)) {
+                cli_term_say(&progress->session->term, "  %d  ended by its owner after %s", (int)event->pid,
+                             gf_format_duration(event->elapsed_ms, buf));
+                return;
+        }
         cli_term_say(&progress->session->term, "  %d  %s, gone after %s", (int)event->pid,
                      step && step->signal != 0 ? signal_text(step->signal) : "no signal",
                      gf_format_duration(event->elapsed_ms, buf));
@@ -75,13 +80,55 @@ static void on_waiting(struct cli_progress *progress, const struct gpufree_event
         cli_term_progress(&progress->session->term, text);
 }
 
+static void on_step(struct cli_progress *progress, const struct gpufree_event *event)
+{
+        const char *text = event->count == GPUFREE_PARK_LOCK      ? "waits for its work on the GPU to pause"
+                           : event->count == GPUFREE_PARK_COPY    ? "GPU memory → host memory"
+                           : event->count == GPUFREE_PARK_RESTORE ? "host memory → GPU memory"
+                           : event->count == GPUFREE_PARK_UNLOCK  ? "goes on"
+                                                                  : NULL;
+        _cleanup_free_ char *line = text ? gf_asprintf("  %d  %s", (int)event->pid, text) : NULL;
+
+        if (line)
+                cli_term_progress(&progress->session->term, line);
+}
+
+/* "  21316  48.1 of 61.9 GiB  2.0 GiB/s  7 s left"; a figure that is not known is left out. */
+static void on_copied(struct cli_progress *progress, const struct gpufree_event *event)
+{
+        char done[GF_TEXT_MAX], all[GF_TEXT_MAX], rate[GF_TEXT_MAX], left[GF_TEXT_MAX];
+        uint64_t per_second = event->elapsed_ms >= 500 ? event->bytes * 1000 / event->elapsed_ms : 0;
+        _cleanup_free_ char *line = NULL;
+        struct gf_str s = { 0 };
+
+        gf_str_addf(&s, "  %d  %s", (int)event->pid, gf_format_size(event->bytes, done));
+        if (event->count != GPUFREE_UNKNOWN)
+                gf_str_addf(&s, " of %s", gf_format_size(event->count, all));
+        if (per_second > 0)
+                gf_str_addf(&s, "  %s/s", gf_format_size(per_second, rate));
+        if (per_second > 0 && event->count != GPUFREE_UNKNOWN && event->count > event->bytes)
+                gf_str_addf(&s, "  %s left",
+                            gf_format_duration((event->count - event->bytes) / per_second * 1000, left));
+        if (gf_str_take(&s, &line) >= 0)
+                cli_term_progress(&progress->session->term, line);
+}
+
 void cli_progress_event(void *userdata, const struct gpufree_event *event)
 {
         struct cli_progress *progress = userdata;
         struct cli_term *term = &progress->session->term;
 
         switch (event->type) {
+        case GPUFREE_EVENT_STOPPING:
+                progress->stopping = true;
+                cli_term_progress(term, NULL);
+                cli_term_say(term, "  stopping: %s", event->text ? event->text : "?");
+                break;
+        case GPUFREE_EVENT_STOPPED:
+                cli_term_say(term, "  %s", event->text ? event->text : "?");
+                break;
         case GPUFREE_EVENT_SIGNALLED:
+                progress->stopping = false;
                 on_signalled(progress, event);
                 break;
         case GPUFREE_EVENT_GONE:
@@ -104,6 +151,12 @@ void cli_progress_event(void *userdata, const struct gpufree_event *event)
                 break;
         case GPUFREE_EVENT_MEMORY:
                 on_memory(progress, event);
+                break;
+        case GPUFREE_EVENT_PARK_STEP:
+                on_step(progress, event);
+                break;
+        case GPUFREE_EVENT_COPIED:
+                on_copied(progress, event);
                 break;
         default: /* of a newer library */
                 break;

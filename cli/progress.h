@@ -15,6 +15,7 @@ struct cli_step {
 struct cli_progress {
         struct cli_session *session;
         GF_VEC(struct cli_step) steps;
+        bool stopping; /* an owner's command was run, and no signal sent since */
 };
 
 void cli_progress_event(void *userdata, const struct gpufree_event *event); /* a gpufree_event_handler */

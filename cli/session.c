@@ -75,7 +75,10 @@ int cli_failed(struct cli_session *session, int error)
                 return GPUFREE_USAGE;
         case -EPERM:
         case -EACCES:
-                return session->request->command == CLI_KILL ? GPUFREE_REFUSED : GPUFREE_INCOMPLETE;
+                return session->request->command == CLI_KILL || session->request->command == CLI_PARK ||
+                                       session->request->command == CLI_UNPARK
+                               ? GPUFREE_REFUSED
+                               : GPUFREE_INCOMPLETE;
         default:
                 return GPUFREE_INCOMPLETE;
         }
@@ -136,6 +139,10 @@ int cli_session_open(struct cli_session *session, struct cli_request *request)
         if (gpufree_set_cancel_fd(session->context, session->cancel_fd) < 0 ||
             gpufree_set_scan_method(session->context, request->scan) < 0 ||
             gpufree_set_scope(session->context, request->scope) < 0) {
+                cli_term_error(&session->term, "%s", gpufree_error(session->context));
+                return GPUFREE_USAGE;
+        }
+        if (gpufree_load_config(session->context, request->config) < 0) {
                 cli_term_error(&session->term, "%s", gpufree_error(session->context));
                 return GPUFREE_USAGE;
         }

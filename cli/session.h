@@ -10,6 +10,11 @@
 GF_DEFINE_CLEANUP(gpufree_snapshot *, gpufree_snapshot_unref)
 GF_DEFINE_CLEANUP(gpufree_plan *, gpufree_plan_unref)
 GF_DEFINE_CLEANUP(gpufree_report *, gpufree_report_unref)
+GF_DEFINE_CLEANUP(gpufree_parking *, gpufree_parking_unref)
+#define _cleanup_parking_ _cleanup_(gpufree_parking_unrefp)
+GF_DEFINE_CLEANUP(gpufree_account *, gpufree_account_unref)
+GF_DEFINE_CLEANUP(gpufree_story *, gpufree_story_unref)
+GF_DEFINE_CLEANUP(gpufree_blockers *, gpufree_blockers_unref)
 #define _cleanup_snapshot_ _cleanup_(gpufree_snapshot_unrefp)
 #define _cleanup_plan_ _cleanup_(gpufree_plan_unrefp)
 #define _cleanup_report_ _cleanup_(gpufree_report_unrefp)
@@ -50,4 +55,8 @@ int cli_list(struct cli_session *session);
 int cli_kill(struct cli_session *session);
 int cli_check(struct cli_session *session);
 int cli_wait(struct cli_session *session);
+int cli_park(struct cli_session *session);
+int cli_unpark(struct cli_session *session);
+int cli_explain(struct cli_session *session);
+int cli_check_for(struct cli_session *session); /* check --for reset, … */
 int cli_run(struct cli_session *session);

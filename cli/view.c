@@ -244,6 +244,20 @@ char *cli_view_how(const struct cli_term *term, const gpufree_snapshot *snapshot
                 add_escaped(term, &out, note_text(note));
                 gap = ", ";
         }
+        for (size_t i = 0; i < gpufree_holder_gpu_count(holder); i++) {
+                uint64_t busy = gpufree_holder_gpu_busy(holder, i);
+                uint64_t memory;
+                int position = -1;
+                bool context;
+
+                if (gpufree_holder_gpu(holder, i, &position, &memory, &context) < 0 || position != gpu ||
+                    busy == GPUFREE_UNKNOWN)
+                        continue;
+                if (busy > 0)
+                        gf_str_addf(&out, "%s%llu %% busy", gap, (unsigned long long)busy), gap = ", ";
+                else
+                        gf_str_addf(&out, "%sidle", gap), gap = ", ";
+        }
         if (gpufree_holder_state(holder) == 'D')
                 gf_str_addf(&out, "%sin the kernel (D)", gap), gap = ", ";
         if (gpufree_holder_protected(holder))
@@ -316,12 +330,16 @@ void cli_view_sentence(const struct cli_term *term, struct gf_str *out, const ch
 
 void cli_view_gaps(const struct cli_term *term, const gpufree_snapshot *snapshot, struct gf_str *out)
 {
-        const char *gap;
+        const char *gap, *driver = gpufree_snapshot_driver_error(snapshot);
+        bool told = false;
 
-        for (size_t i = 0; (gap = gpufree_snapshot_gap(snapshot, i)) != NULL; i++)
+        for (size_t i = 0; (gap = gpufree_snapshot_gap(snapshot, i)) != NULL; i++) {
                 cli_view_sentence(term, out, gap);
-        if (gpufree_snapshot_driver_error(snapshot))
-                cli_view_sentence(term, out, gpufree_snapshot_driver_error(snapshot));
+                told |= driver && strstr(gap, driver);
+        }
+        /* Of no interest where devices were named that are no GPUs. */
+        if (driver && !told && gpufree_snapshot_gpu_count(snapshot) > 0)
+                cli_view_sentence(term, out, driver);
 }
 
 uint64_t cli_loose_memory(const gpufree_holder *holder)

@@ -24,6 +24,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 #define GPUFREE_UNKNOWN UINT64_MAX
 
@@ -108,6 +111,12 @@ int gpufree_set_cancel_fd(gpufree *context, int fd);
  */
 int gpufree_add_device(gpufree *context, const char *path);
 
+/*
+ * Reads what the administrator protects besides, or does not want protected. NULL: /etc/gpufree.conf, which need not be
+ * there. -EINVAL with the file, the line and what is wrong; -EOPNOTSUPP: built without inih.
+ */
+int gpufree_load_config(gpufree *context, const char *path);
+
 /* Something a long call did or waits for, for progress. Valid during the callback only. */
 enum gpufree_event_type {
         GPUFREE_EVENT_SIGNALLED, /* pid, signal */
@@ -118,6 +127,10 @@ enum gpufree_event_type {
         GPUFREE_EVENT_RESCAN,    /* count: number of the scan, from 1 */
         GPUFREE_EVENT_NEWCOMER,  /* pid: holder that was not in the plan */
         GPUFREE_EVENT_MEMORY,    /* gpu, bytes still held, elapsed: waiting for it to come back */
+        GPUFREE_EVENT_PARK_STEP, /* pid; count: enum gpufree_park_step, begun */
+        GPUFREE_EVENT_COPIED,    /* pid, bytes copied so far, count: bytes in all, elapsed */
+        GPUFREE_EVENT_STOPPING,  /* text: the owner's command that now runs (gpufree_ladder.stop_owner) */
+        GPUFREE_EVENT_STOPPED,   /* text: what became of it; elapsed */
 };
 struct gpufree_event {
         enum gpufree_event_type type;
@@ -129,6 +142,7 @@ struct gpufree_event {
         uint64_t bytes;
         const gpufree_gpu *gpu;
         const gpufree_holder *holder; /* may be NULL */
+        const char *text;             /* raw; may be NULL */
 };
 typedef void (*gpufree_event_handler)(void *userdata, const struct gpufree_event *event);
 void gpufree_set_event_handler(gpufree *context, gpufree_event_handler handler, void *userdata);
@@ -165,6 +179,9 @@ int gpufree_selection_add(gpufree_selection *selection, enum gpufree_criterion c
  * -ECANCELED, -ENOENT (no /proc), -ENOMEM. A look that could not see everything succeeds and says so.
  */
 int gpufree_look(gpufree *context, const gpufree_selection *selection, gpufree_snapshot **ret_snapshot);
+/* Watches the GPUs of a look for a while: what each holder uses of them. Where the driver cannot say, nothing is
+ * known; that is no error. -ECANCELED */
+int gpufree_sample(gpufree *context, gpufree_snapshot *snapshot, uint64_t milliseconds);
 gpufree_snapshot *gpufree_snapshot_ref(gpufree_snapshot *snapshot);
 gpufree_snapshot *gpufree_snapshot_unref(gpufree_snapshot *snapshot);
 
@@ -179,6 +196,15 @@ uint64_t gpufree_snapshot_elapsed_us(const gpufree_snapshot *snapshot);
 uint64_t gpufree_snapshot_processes(const gpufree_snapshot *snapshot);
 /* Processes that should have been looked at and could not be. */
 uint64_t gpufree_snapshot_unreadable(const gpufree_snapshot *snapshot);
+/*
+ * The look as numbers: threads looked at; threads that the kernel counts on the whole machine (UNKNOWN where it does
+ * not say); processes that ended while being looked at; processes refused for want of permission, and for any other
+ * reason, whoever was asked about; sockets and rings whose content could not be seen.
+ */
+struct gpufree_look_count {
+        uint64_t threads, threads_existing, vanished, refused_permission, refused_other, opaque;
+};
+int gpufree_snapshot_count(const gpufree_snapshot *snapshot, struct gpufree_look_count *ret_count, size_t size);
 /* What the driver library said, one sentence, when it could not be asked or failed; else NULL. */
 const char *gpufree_snapshot_driver_error(const gpufree_snapshot *snapshot);
 const char *gpufree_snapshot_driver_version(const gpufree_snapshot *snapshot);
@@ -255,6 +281,11 @@ int gpufree_holder_device(const gpufree_holder *holder, size_t position, int *re
 size_t gpufree_holder_gpu_count(const gpufree_holder *holder);
 int gpufree_holder_gpu(const gpufree_holder *holder, size_t position, int *ret_gpu, uint64_t *ret_memory,
                        bool *ret_context);
+/*
+ * Percent of its GPU that the holder used while gpufree_sample() watched; GPUFREE_UNKNOWN: not sampled, or not to be
+ * told. 0 is only said after at least 4 answers without a sample, over a second or more.
+ */
+uint64_t gpufree_holder_gpu_busy(const gpufree_holder *holder, size_t position);
 /* "zombie-leader", "stopped", "orphan", "inherited-from:511", "own-device-node", …; NULL after the last. */
 const char *gpufree_holder_note(const gpufree_holder *holder, size_t index);
 
@@ -267,10 +298,11 @@ struct gpufree_ladder {
         uint64_t grace_ms;   /* from the first signal to SIGKILL; 10,000 */
         uint64_t timeout_ms; /* for the whole; 60,000 */
         uint64_t settle_ms;  /* how long memory may take to come back; 5,000 */
+        bool stop_owner;     /* first the owner's own command (gpufree_plan_owner), then the rest for what is left */
 };
 #define GPUFREE_LADDER_INIT                                                                                            \
         {                                                                                                              \
-                sizeof(struct gpufree_ladder), 15, false, 10000, 60000, 5000                                           \
+                sizeof(struct gpufree_ladder), 15, false, 10000, 60000, 5000, false                                    \
         }
 
 /* The selected holders of the snapshot, sorted into to be ended and left alone. Keeps the snapshot alive. */
@@ -281,8 +313,32 @@ const gpufree_holder *gpufree_plan_target(const gpufree_plan *plan, size_t posit
 /* Selected, but protected: left alone. */
 size_t gpufree_plan_spared_count(const gpufree_plan *plan);
 const gpufree_holder *gpufree_plan_spared(const gpufree_plan *plan, size_t position);
+/*
+ * NULL, or why gpufree_kill() does not carry the plan out, a sentence with what to do: processes were selected by GPU
+ * and the driver's library gave no answer, so who holds it cannot be told from who merely has it open.
+ */
+const char *gpufree_plan_refusal(const gpufree_plan *plan);
 /* Memory that would come back on the GPU at `gpu` (position in the snapshot); GPUFREE_UNKNOWN. */
 uint64_t gpufree_plan_memory(const gpufree_plan *plan, size_t gpu);
+
+/* Would the end of a target be undone? Known before anything is signalled. */
+enum gpufree_restart {
+        GPUFREE_RESTART_UNKNOWN,
+        GPUFREE_RESTART_NO,
+        GPUFREE_RESTART_AFTER_KILL, /* after SIGKILL, not after SIGTERM */
+        GPUFREE_RESTART_YES,
+};
+const char *gpufree_restart_name(enum gpufree_restart restart); /* "unknown", "no", "after-kill", "yes" */
+/*
+ * Who would start a target again, and what stops that for good. `ret_owner`: "docker:3f2a1b2c3d4e (vllm)"; `ret_why`:
+ * "Docker starts it again (restart policy always)"; `ret_command`: quoted for a shell; `ret_advice`: what to do where
+ * no command is known; `ret_warning`: what else the command ends; `ret_refusal`: why gpufree does not run it itself.
+ * Each may be NULL to ignore, and is NULL where there is nothing to say. Targets with one owner share one `ret_stop`
+ * (from 0; -1: none): it is run once. `ret_run`: it is what stop_owner runs. -ERANGE.
+ */
+int gpufree_plan_owner(const gpufree_plan *plan, size_t position, enum gpufree_restart *ret_restart,
+                       const char **ret_owner, const char **ret_why, const char **ret_command, const char **ret_advice,
+                       const char **ret_warning, const char **ret_refusal, int *ret_stop, bool *ret_run);
 
 /*
  * Carries the plan out: pin, check, signal, wait, rescan until quiet, verify memory. Only processes of the plan, and
@@ -313,9 +369,10 @@ enum gpufree_fate {
         GPUFREE_FATE_REFUSED, /* protected, or no permission */
         GPUFREE_FATE_SURVIVED,
         GPUFREE_FATE_NOT_IN_PLAN, /* came later, is no kin of what was shown: not signalled */
+        GPUFREE_FATE_BY_OWNER,    /* its owner's own command ended it */
 };
-const char *gpufree_fate_name(
-        enum gpufree_fate fate); /* "ended", "killed", "already-gone", "let-go", "refused", "survived", "not-in-plan" */
+const char *gpufree_fate_name(enum gpufree_fate fate); /* "ended", "killed", "already-gone", "let-go", "refused",
+                                                          "survived", "not-in-plan", "ended-by-owner" */
 size_t gpufree_report_fate_count(const gpufree_report *report);
 int gpufree_report_fate(const gpufree_report *report, size_t position, const gpufree_holder **ret_holder,
                         enum gpufree_fate *ret_fate, uint64_t *ret_elapsed_ms, const char **ret_detail);
@@ -325,6 +382,188 @@ size_t gpufree_report_gpu_count(const gpufree_report *report);
 int gpufree_report_gpu(const gpufree_report *report, size_t position, const gpufree_gpu **ret_gpu,
                        uint64_t *ret_used_before, uint64_t *ret_used_after, uint64_t *ret_elapsed_ms,
                        bool *ret_verified, const char **ret_sentence);
+
+/* ---- park: take a CUDA process's memory off the GPU without ending it, and put it back ---- */
+
+/* What the driver says of a process. */
+enum gpufree_park_state {
+        GPUFREE_PARK_UNKNOWN = -1, /* it does not answer */
+        GPUFREE_PARK_RUNNING = 0,
+        GPUFREE_PARK_LOCKED = 1, /* stands still, its memory is on the GPU */
+        GPUFREE_PARK_PARKED = 2, /* its memory is in host memory, it holds no device */
+        GPUFREE_PARK_FAILED = 3, /* the driver gave it up: it can only be ended */
+        GPUFREE_PARK_PARKING = 4,
+        GPUFREE_PARK_RESTORING = 5,
+        GPUFREE_PARK_NOT_CUDA = 6, /* the driver knows no CUDA process by this PID */
+};
+/* "unknown", "running", "locked", "parked", "failed", "parking", "restoring", "not-cuda" */
+const char *gpufree_park_state_name(enum gpufree_park_state state);
+
+enum gpufree_park_step {
+        GPUFREE_PARK_CHECK,
+        GPUFREE_PARK_LOCK,
+        GPUFREE_PARK_COPY, /* to host memory */
+        GPUFREE_PARK_RESTORE,
+        GPUFREE_PARK_UNLOCK,
+        GPUFREE_PARK_VERIFY,
+};
+const char *gpufree_park_step_name(enum gpufree_park_step step); /* "check", "lock", "copy", … */
+
+struct gpufree_park_options {
+        size_t size;         /* sizeof(struct gpufree_park_options) */
+        bool resume_stopped; /* continue (SIGCONT) a target that is stopped, which could not be parked otherwise */
+        uint64_t lock_ms;    /* how long its work on the GPU may take to come to a pause; 10,000 */
+        uint64_t timeout_ms; /* for the copying; 600,000 */
+        uint64_t settle_ms;  /* how long memory may take to come back; 5,000 */
+        const char *to;      /* unpark: "1", or pairs "0:2,1:3" of GPUs, as --gpu names them; NULL: where it was */
+};
+#define GPUFREE_PARK_OPTIONS_INIT                                                                                      \
+        {                                                                                                              \
+                sizeof(struct gpufree_park_options), false, 10000, 600000, 5000, NULL                                  \
+        }
+
+typedef struct gpufree_parking gpufree_parking;
+
+/*
+ * Parks the targets of the plan, or none of them when a check refuses one. Fails only where nothing could be begun;
+ * what happened is in the result. A PID that `selection` names and that holds nothing is asked about, too.
+ */
+int gpufree_park(gpufree *context, const gpufree_selection *selection, const gpufree_plan *plan,
+                 const struct gpufree_park_options *options, gpufree_parking **ret_parking);
+/* Brings these processes back; n 0: every one that a record tells of and that the driver calls parked or locked. */
+int gpufree_unpark(gpufree *context, const pid_t *pids, size_t n, const struct gpufree_park_options *options,
+                   gpufree_parking **ret_parking);
+/* The parked (and locked) processes that a record tells of: who and when by the record, the state by the driver. */
+int gpufree_parked(gpufree *context, gpufree_parking **ret_parking);
+gpufree_parking *gpufree_parking_unref(gpufree_parking *parking);
+enum gpufree_outcome gpufree_parking_outcome(const gpufree_parking *parking);
+/* What is said about the whole: warnings, reasons; NULL after the last. */
+const char *gpufree_parking_sentence(const gpufree_parking *parking, size_t index);
+uint64_t gpufree_parking_elapsed_ms(const gpufree_parking *parking);
+
+struct gpufree_parked_process {
+        pid_t pid;
+        uint64_t start_ticks;
+        const char *comm, *cmdline, *user; /* of the process; raw */
+        enum gpufree_park_state state;
+        enum gpufree_park_step step; /* the last one begun */
+        uint64_t memory;             /* GPU memory parked or brought back */
+        uint64_t copy_ms;            /* how long the copying took */
+        enum gpufree_outcome outcome;
+        const char *sentence; /* what is, and what to do next */
+        const char *gpus;     /* indices where its memory was or is: "0,1" */
+        int64_t since;        /* parked: seconds since 1970; -1 unknown */
+        const char *by;       /* who parked it */
+};
+size_t gpufree_parking_count(const gpufree_parking *parking);
+/* `size`: sizeof(struct gpufree_parked_process) of the caller. */
+int gpufree_parking_process(const gpufree_parking *parking, size_t position, size_t size,
+                            struct gpufree_parked_process *ret_process);
+
+enum gpufree_stop_outcome {
+        GPUFREE_STOP_DONE,      /* the command ended with 0 */
+        GPUFREE_STOP_FAILED,    /* it ended otherwise */
+        GPUFREE_STOP_REFUSED,   /* it was not run */
+        GPUFREE_STOP_TIMED_OUT, /* it was given up; the owner may still be at it */
+        GPUFREE_STOP_CANCELLED,
+};
+const char *gpufree_stop_outcome_name(enum gpufree_stop_outcome outcome); /* "done", "failed", "refused", … */
+/* The owners' commands that were to be run (stop_owner). `ret_status`: its exit status, -1 none; `ret_output`: what it
+ * printed, raw, NULL when it was not run; `ret_sentence`: what happened, and the next step. -ERANGE. */
+size_t gpufree_report_stop_count(const gpufree_report *report);
+int gpufree_report_stop(const gpufree_report *report, size_t position, const char **ret_owner, const char **ret_command,
+                        enum gpufree_stop_outcome *ret_outcome, int *ret_status, const char **ret_output,
+                        const char **ret_sentence, uint64_t *ret_elapsed_ms);
+
+/* ---- explain: every MiB of a GPU, why a process does not let go, what stands in the way ---- */
+
+/* What a part of a GPU's memory is. */
+enum gpufree_entry {
+        GPUFREE_ENTRY_RESERVED,   /* by the driver; no part of "used" */
+        GPUFREE_ENTRY_PROCESS,    /* a process that the driver lists and that was seen to hold the GPU */
+        GPUFREE_ENTRY_MPS_SERVER, /* the same: the server of the Multi-Process Service */
+        GPUFREE_ENTRY_MPS_CLIENT, /* the same: one of its clients */
+        GPUFREE_ENTRY_DEAD,       /* booked to a PID that has ended; the keepers have what it had open */
+        GPUFREE_ENTRY_DMABUF,     /* a dma-buf exported by the driver, and who has it */
+        GPUFREE_ENTRY_HANDLE,     /* exported memory handles: how much is in each the driver does not say */
+        GPUFREE_ENTRY_TOGETHER,   /* what several hold together: the driver gives no figure for each */
+        GPUFREE_ENTRY_UNSEEN,     /* listed by the driver, could not be looked at */
+        GPUFREE_ENTRY_OPEN,       /* merely open: no memory of its own, bytes are GPUFREE_UNKNOWN */
+        GPUFREE_ENTRY_INSTANCE,   /* sum of a MIG instance; its processes are counted above */
+        GPUFREE_ENTRY_UNACCOUNTED,
+};
+/* "reserved", "process", "mps-server", "mps-client", "dead", "dma-buf", "handle", "together", "unseen", "open",
+ * "mig-instance", "unaccounted" */
+const char *gpufree_entry_name(enum gpufree_entry entry);
+
+typedef struct gpufree_account gpufree_account;
+/* The account of the GPU at `gpu` (position in the snapshot); reads the kernel log. Keeps the snapshot alive. -ENODEV
+ */
+int gpufree_account_new(gpufree *context, gpufree_snapshot *snapshot, size_t gpu, gpufree_account **ret_account);
+gpufree_account *gpufree_account_unref(gpufree_account *account);
+const gpufree_gpu *gpufree_account_gpu(const gpufree_account *account);
+/* What of "used" has a name: the sum of the entries that count. GPUFREE_UNKNOWN when one of them is not known. */
+uint64_t gpufree_account_named(const gpufree_account *account);
+uint64_t gpufree_account_unaccounted(const gpufree_account *account);
+size_t gpufree_account_entry_count(const gpufree_account *account);
+/* One part: its size, whether it counts (a part of "used"), the PID it is booked to (0 none), a sentence. -ERANGE */
+int gpufree_account_entry(const gpufree_account *account, size_t position, enum gpufree_entry *ret_kind,
+                          uint64_t *ret_bytes, bool *ret_counts, pid_t *ret_pid, const char **ret_sentence);
+/* Who keeps that part; NULL after the last. */
+const gpufree_holder *gpufree_account_keeper(const gpufree_account *account, size_t position, size_t index);
+/* Why memory is unaccounted for, the likeliest first; NULL after the last. */
+const char *gpufree_account_reason(const gpufree_account *account, size_t index);
+/* What to type next; NULL after the last. */
+const char *gpufree_account_command(const gpufree_account *account, size_t index);
+/* Why the kernel log could not be read, a sentence; NULL: it could. */
+const char *gpufree_account_log_error(const gpufree_account *account);
+/* Errors of this GPU in the kernel log, the latest first: Xid number, age, PID it names (0 none), what the number means
+ * and the line itself. -ERANGE after the last. */
+int gpufree_account_xid(const gpufree_account *account, size_t index, unsigned *ret_number, uint64_t *ret_age_ms,
+                        pid_t *ret_pid, const char **ret_meaning, const char **ret_line);
+
+typedef struct gpufree_story gpufree_story;
+/* What this process holds, what it waits for, who would start it again. It need not hold anything. Keeps the snapshot
+ * alive. -ESRCH: there is no such process. */
+int gpufree_story_new(gpufree *context, gpufree_snapshot *snapshot, pid_t pid, gpufree_story **ret_story);
+gpufree_story *gpufree_story_unref(gpufree_story *story);
+/* Who it is; without devices and GPUs when it holds none. */
+const gpufree_holder *gpufree_story_process(const gpufree_story *story);
+/* In order; the topic is "holds", "state", "threads", "signals", "family", "restart", "log", "next". -ERANGE */
+int gpufree_story_sentence(const gpufree_story *story, size_t index, const char **ret_topic, const char **ret_sentence);
+/* Its threads (the first 64 of them): state, where in the kernel it waits and its kernel stack, or NULL. -ERANGE */
+size_t gpufree_story_threads(const gpufree_story *story); /* how many there are in all */
+int gpufree_story_thread(const gpufree_story *story, size_t position, pid_t *ret_tid, char *ret_state,
+                         const char **ret_wchan, const char **ret_stack);
+/* Signals sent and not yet taken, of the process and of its threads: bit N-1 is signal N. GPUFREE_UNKNOWN */
+uint64_t gpufree_story_pending(const gpufree_story *story);
+pid_t gpufree_story_child(const gpufree_story *story, size_t index); /* 0 after the last */
+int gpufree_story_xid(const gpufree_story *story, size_t index, unsigned *ret_number, uint64_t *ret_age_ms,
+                      pid_t *ret_pid, const char **ret_meaning, const char **ret_line);
+
+enum gpufree_purpose {
+        GPUFREE_FOR_RESET,  /* of the selected GPUs */
+        GPUFREE_FOR_MIG,    /* turning MIG mode on or off */
+        GPUFREE_FOR_UNLOAD, /* of the driver's kernel module */
+        GPUFREE_FOR_UNBIND, /* of the selected GPUs from their driver */
+};
+const char *gpufree_purpose_name(enum gpufree_purpose purpose); /* "reset", "mig", "unload", "unbind" */
+
+typedef struct gpufree_blockers gpufree_blockers;
+/* What stands in the way of that on the selected GPUs, in the order to clear it. Nothing is done. */
+int gpufree_blockers_new(gpufree *context, gpufree_snapshot *snapshot, enum gpufree_purpose purpose,
+                         gpufree_blockers **ret_blockers);
+gpufree_blockers *gpufree_blockers_unref(gpufree_blockers *blockers);
+/* OK: nothing; HELD; INCOMPLETE: nothing was found, but not everything could be seen. */
+enum gpufree_outcome gpufree_blockers_outcome(const gpufree_blockers *blockers);
+/* A step: "process", "service", "vm", "console", "module", "vfio", "reference"; what it is; the command that clears it,
+ * or NULL. -ERANGE after the last. */
+int gpufree_blockers_step(const gpufree_blockers *blockers, size_t index, const char **ret_kind,
+                          const char **ret_sentence, const char **ret_command);
+/* What else is to be known, sentences; NULL after the last. */
+const char *gpufree_blockers_note(const gpufree_blockers *blockers, size_t index);
+/* The command that is in the way of nothing then ("nvidia-smi --gpu-reset -i 0"), or NULL. */
+const char *gpufree_blockers_goal(const gpufree_blockers *blockers);
 
 /* ---- guard: a command that runs on GPUs of its own, and leaves them free however it ends ---- */
 
@@ -403,6 +642,9 @@ struct gpufree_calm {
 int gpufree_wait_calm(gpufree *context, const gpufree_selection *selection, const struct gpufree_calm *calm,
                       uint64_t timeout_ms, uint64_t settle_ms, gpufree_report **ret_report);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -27,6 +27,53 @@ static int parse_call(const char *text, enum sim_call *ret)
         return -EINVAL;
 }
 
+static int parse_cuda_call(const char *text, enum sim_cuda_call *ret)
+{
+        static const char *const names[] = { "state", "lock", "checkpoint", "restore", "unlock" };
+
+        for (unsigned i = 0; text && i < ELEMENTSOF(names); i++)
+                if (gf_streq(text, names[i])) {
+                        *ret = (enum sim_cuda_call)(SIM_CUDA_STATE + i);
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+/* Faults of libcuda; 1: it is none of them. */
+static int parse_cuda(const char *name, char *value, struct sim_fault *fault)
+{
+        char *colon;
+
+        if (gf_streq(name, "cuda-keep") || gf_streq(name, "cuda-old")) {
+                *(gf_streq(name, "cuda-keep") ? &fault->cuda_keep : &fault->cuda_old) = true;
+                return value ? -EINVAL : 0;
+        }
+        if (gf_streq(name, "cuda-hang"))
+                return parse_cuda_call(value, &fault->cuda_hang);
+        if (gf_streq(name, "cuda-lost"))
+                return parse_cuda_call(value, &fault->cuda_lost);
+        if (gf_streq(name, "cuda-crash"))
+                return parse_cuda_call(value, &fault->cuda_crash);
+        if (gf_streq(name, "cuda-slow"))
+                return value ? gf_parse_u64(value, &fault->cuda_slow_ms) : -EINVAL;
+        if (!gf_streq(name, "cuda-error"))
+                return 1;
+        colon = value ? strchr(value, ':') : NULL;
+        if (!colon)
+                return -EINVAL;
+        *colon = '\0';
+        if (gf_parse_u32(value, &fault->cuda_error) < 0)
+                return -EINVAL;
+        value = colon + 1;
+        colon = strchr(value, ':');
+        if (colon) {
+                *colon = '\0';
+                if (gf_parse_u32(colon + 1, &fault->cuda_pid) < 0)
+                        return -EINVAL;
+        }
+        return parse_cuda_call(value, &fault->cuda_error_call);
+}
+
 /* CODE[:GPU[:CALL]] */
 static int parse_error(char *text, struct sim_fault *fault)
 {
@@ -51,12 +98,14 @@ static int parse_error(char *text, struct sim_fault *fault)
 
 static int parse_one(const char *name, char *value, struct sim_fault *fault)
 {
+        int r;
         bool *flag = gf_streq(name, "dead-pids")   ? &fault->dead_pids
                      : gf_streq(name, "hide-pids") ? &fault->hide_pids
                      : gf_streq(name, "never")     ? &fault->never
                      : gf_streq(name, "no-v2")     ? &fault->no_v2
                      : gf_streq(name, "no-v3")     ? &fault->no_v3
                      : gf_streq(name, "stride32")  ? &fault->stride32
+                     : gf_streq(name, "full-list") ? &fault->full_list
                                                    : NULL;
 
         if (flag) {
@@ -65,6 +114,8 @@ static int parse_one(const char *name, char *value, struct sim_fault *fault)
         }
         if (gf_streq(name, "late"))
                 return value ? gf_parse_u64(value, &fault->late_ms) : -EINVAL;
+        if (gf_streq(name, "busy"))
+                return value && gf_parse_u64(value, &fault->busy) == 0 && fault->busy <= 100 ? 0 : -EINVAL;
         if (gf_streq(name, "error"))
                 return value ? parse_error(value, fault) : -EINVAL;
         if (gf_streq(name, "hang") || gf_streq(name, "crash")) {
@@ -73,7 +124,8 @@ static int parse_one(const char *name, char *value, struct sim_fault *fault)
                 *call = SIM_CALL_INIT;
                 return value ? parse_call(value, call) : 0;
         }
-        return -EINVAL;
+        r = parse_cuda(name, value, fault);
+        return r > 0 ? -EINVAL : r;
 }
 
 int sim_fault_parse(const char *text, struct sim_fault *ret_fault)

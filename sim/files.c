@@ -164,7 +164,9 @@ static void empty_directory(int at, const char *name)
 
 int sim_remove_all(int dir)
 {
-        static const char *const directories[] = { "dev/nvidia-caps", "dev", "lib", "bin", "holders", "gone" };
+        static const char *const directories[] = {
+                "dev/nvidia-caps", "dev", "lib", "bin", "holders", "gone", "control"
+        };
         _cleanup_closedir_ DIR *d = NULL;
         int fd;
 

@@ -146,6 +146,7 @@ static const struct {
         { "unlinked", shape_unlinked },
         { "opath", shape_opath },
         { "ctl-only", shape_ctl_only },
+        { "exporter", shape_exporter },
         { "stopped", shape_stopped },
         { "ignore-term", shape_ignore_term },
         { "service", shape_service },
@@ -192,6 +193,7 @@ static int run(const char *environment)
                 (void)fprintf(stderr, "gpufree-sim-holder: %s is not understood\n", SIM_ENV_HOLDER);
                 return 2;
         }
+        h->control = -1;
         (void)unsetenv(SIM_ENV_HOLDER);
         (void)snprintf(comm, sizeof(comm), "%.*s", (int)strcspn(h->params.name, " "), h->params.name);
         base = strrchr(comm, '/');
@@ -200,6 +202,8 @@ static int run(const char *environment)
         for (size_t i = 0; i < ELEMENTSOF(table); i++)
                 if (gf_streq(table[i].name, h->params.shape)) {
                         table[i].run(h);
+                        if (h->control >= 0)
+                                holder_serve(h);
                         holder_stay();
                 }
         holder_fail(h, "there is no such shape");

@@ -14,6 +14,7 @@ struct holder {
         int dev;      /* its dev/ */
         int minor;    /* of the GPU to hold */
         char gpu[32]; /* its node's name, "nvidia3" */
+        int control;  /* where the stand-in libcuda.so.1 asks; -1 none: see control.c */
 };
 
 /* Ends this process with a sentence for whoever asked. */
@@ -38,10 +39,13 @@ const char *holder_check_gpu(const struct holder *h, char buf[static 64]); /* "f
 void holder_booked_self(const struct holder *h);
 /* Tells that everything is in place and lets go of the node's directory. */
 void holder_ready(struct holder *h);
+/* From now on the stand-in libcuda.so.1 can park this process, as a CUDA process can be: holder_serve() answers. */
+void holder_control(struct holder *h);
+noreturn void holder_serve(struct holder *h);
 /* Until a signal ends us. */
 noreturn void holder_stay(void);
 
 typedef void holder_shape(struct holder *h);
 holder_shape shape_plain, shape_open, shape_fork_heir, shape_map, shape_own_node, shape_scm, shape_io_uring,
-        shape_unlinked, shape_opath, shape_ctl_only, shape_stopped, shape_ignore_term, shape_service;
+        shape_unlinked, shape_opath, shape_ctl_only, shape_exporter, shape_stopped, shape_ignore_term, shape_service;
 holder_shape shape_zombie_leader, shape_own_table, shape_pidns, shape_workers, shape_respawner;

@@ -30,7 +30,8 @@ static int usage(FILE *f)
                          "  --ptys          pseudo-terminals even as root\n"
                          "  --mappable      nvidia-uvm can be mapped if possible, for shape map after others\n\n"
                          "GPUFREE_SIM_FAULT makes the stand-in driver library misbehave, a list of: dead-pids,\n"
-                         "hide-pids, late=MS, never, no-v2, no-v3, stride32, hang[=CALL], crash[=CALL],\n"
+                         "hide-pids, late=MS, never, no-v2, no-v3, stride32, full-list, busy=PERCENT,\n"
+                         "hang[=CALL], crash[=CALL], "
                          "error=CODE[:GPU[:CALL]]; CALL is init, handle, list or memory.\n");
         return f == stdout ? 0 : 2;
 }

@@ -19,6 +19,7 @@
 #include "nvml_abi.h"
 #include "state.h"
 
+#define LIST_CAP 950 /* the kernel driver lists no more */
 #define API __attribute__((visibility("default")))
 
 /* The interface has no handle for the library itself, so its state is the library's, as with the real one. */
@@ -390,9 +391,21 @@ static int get_memory_v2(nvml_device device, struct nvml_memory_v2 *memory)
         return NVML_SUCCESS;
 }
 
+/* A process that lives and has let go of its device has no context any more, whoever else keeps its memory. */
+static bool is_parked(const struct sim_record *record)
+{
+        for (size_t i = 0; i < record->n_keepers; i++) {
+                const struct sim_keeper *k = &record->keepers[i];
+
+                if (k->id.pid == record->id.pid && k->id.start == record->id.start)
+                        return sim_alive(&k->id) && !sim_holds(&k->id, k->check);
+        }
+        return false;
+}
+
 static bool is_listed(const struct sim_record *record)
 {
-        if (!record->listed || self.fault.hide_pids)
+        if (!record->listed || self.fault.hide_pids || is_parked(record))
                 return false;
         return self.fault.dead_pids || sim_record_held(record);
 }
@@ -427,10 +440,48 @@ static int list_compute(nvml_device device, unsigned *count, void *infos, size_t
                         put_process((char *)infos + n * stride, stride, &records.v[i]);
                 n++;
         }
+        /* PIDs that no machine has, without memory: what is told of the list is only that it is full. */
+        for (unsigned i = 0; self.fault.full_list && n < LIST_CAP; i++, n++) {
+                struct sim_record filler = { .id = { .pid = (pid_t)(2000000000 + i) } };
+
+                if (n < *count)
+                        put_process((char *)infos + n * stride, stride, &filler);
+        }
         gf_vec_done(&records);
         r = n > *count ? NVML_INSUFFICIENT_SIZE : NVML_SUCCESS;
         *count = n;
         return r;
+}
+
+API int nvmlDeviceGetProcessUtilization(nvml_device device, struct nvml_utilization *samples, unsigned *count,
+                                        uint64_t since_us);
+API int nvmlDeviceGetProcessUtilization(nvml_device device, struct nvml_utilization *samples, unsigned *count,
+                                        uint64_t since_us)
+{
+        sim_records records = { 0 };
+        uint64_t now_us = sim_now_ms() * 1000;
+        unsigned n = 0, room;
+        DEVICE_CALL(device, gpu);
+
+        if (!count)
+                return NVML_INVALID_ARGUMENT;
+        room = samples ? *count : 0;
+        if (self.fault.busy == 0 || now_us <= since_us)
+                return NVML_NOT_FOUND;
+        if (sim_records_read(self.dir, &records) < 0)
+                return NVML_UNKNOWN;
+        for (size_t i = 0; i < records.n; i++) {
+                if (records.v[i].gpu != gpu->index || !is_listed(&records.v[i]))
+                        continue;
+                if (n < room)
+                        samples[n] = (struct nvml_utilization){ .pid = (uint32_t)records.v[i].id.pid,
+                                                                .time_us = now_us,
+                                                                .sm = (uint32_t)self.fault.busy };
+                n++;
+        }
+        gf_vec_done(&records);
+        *count = n;
+        return n > room ? NVML_INSUFFICIENT_SIZE : n > 0 ? NVML_SUCCESS : NVML_NOT_FOUND;
 }
 
 /* Nobody draws on a simulated GPU, and there is no MPS server. */

@@ -35,6 +35,11 @@ struct nvml_process_32 {
         uint32_t gpu_instance, compute_instance;
         uint64_t used_protected;
 };
+struct nvml_utilization {
+        uint32_t pid;
+        uint64_t time_us;
+        uint32_t sm, memory, encoder, decoder;
+};
 struct nvml_memory_v1 {
         uint64_t total, free, used; /* used: with what is reserved */
 };

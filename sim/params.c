@@ -24,6 +24,7 @@ const struct sim_shape sim_shapes[] = {
         { "unlinked", "a device node that was removed", "python3 unlinked.py", 20 * GIB },
         { "opath", "an O_PATH descriptor, which does not hold", "python3 opath.py", 0 },
         { "ctl-only", "nvidiactl alone, as with an exported memory handle", "rdma-relay", 2 * GIB },
+        { "exporter", "like plain, a peer keeps its memory by an exported handle", "python3 export.py", 20 * GIB },
         { "stopped", "like plain, then stopped", "python3 paused.py", 20 * GIB },
         { "ignore-term", "like plain, ignores SIGTERM", "python3 stubborn.py", 20 * GIB },
         { "service", "a daemon that has every GPU open", "nvidia-persistenced --verbose", 0 },

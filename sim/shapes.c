@@ -21,6 +21,7 @@ void shape_plain(struct holder *h)
 {
         holder_open_all(h);
         holder_booked_self(h);
+        holder_control(h);
         holder_ready(h);
 }
 
@@ -48,10 +49,40 @@ void shape_ctl_only(struct holder *h)
         holder_ready(h);
 }
 
+/* The peer of an exporter: nvidiactl alone, for as long as its parent lives. */
+static void keep_handle(const struct holder *h, pid_t parent)
+{
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)prctl(PR_SET_NAME, "rdma-relay");
+        if (getppid() != parent)
+                _exit(0);
+        (void)close(h->report);
+        holder_stay();
+}
+
+void shape_exporter(struct holder *h)
+{
+        pid_t parent = getpid(), peer;
+
+        (void)holder_open(h, "nvidiactl", O_RDWR);
+        peer = fork();
+        if (peer < 0)
+                holder_fail(h, "fork: %s", strerror(errno));
+        if (peer == 0)
+                keep_handle(h, parent);
+        holder_open_all(h);
+        holder_booked_self(h);
+        holder_keeper(h, peer, "alive");
+        holder_process(h, peer, "peer");
+        holder_control(h);
+        holder_ready(h);
+}
+
 void shape_stopped(struct holder *h)
 {
         holder_open_all(h);
         holder_booked_self(h);
+        holder_control(h);
         (void)dprintf(h->report, "stops\n");
         holder_ready(h);
         (void)raise(SIGSTOP);

@@ -9,10 +9,11 @@
  * The directory of a simulated node:
  *   state       the GPUs and how the node is made (struct sim_state)
  *   dev/        the stand-in device nodes
- *   lib/        the stand-in libnvidia-ml.so.1
+ *   lib/        the stand-in libnvidia-ml.so.1 and libcuda.so.1
  *   bin/        the holder program under the name of a service
  *   holders/    one file for each process started: "PID.START" (struct sim_record)
  *   gone/       when the memory of an ended holder was first missed, for GPUFREE_SIM_FAULT=late
+ *   control/    the sockets of holders that the stand-in libcuda.so.1 can park
  *   keeper.sock where `gpufree-sim add` asks for holders
  */
 #define SIM_MAX_GPUS 16

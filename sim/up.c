@@ -115,8 +115,9 @@ static int install_parts(const struct up *u)
         } parts[] = {
                 { "gpufree-sim-holder", "bin/gpufree-sim-holder", 0755 },
                 { "libnvidia-ml.so.1", "lib/libnvidia-ml.so.1", 0755 },
+                { "libcuda.so.1", "lib/libcuda.so.1", 0755 },
         };
-        static const char *const directories[] = { "bin", "lib", "holders", "gone" };
+        static const char *const directories[] = { "bin", "lib", "holders", "gone", "control" };
 
         for (size_t i = 0; i < ELEMENTSOF(directories); i++)
                 if (mkdirat(u->dir, directories[i], 0755) < 0)
@@ -124,6 +125,9 @@ static int install_parts(const struct up *u)
         /* Whoever asks the stand-in library notes there when memory was first missed; numbers, nothing else. */
         if (fchmodat(u->dir, "gone", 01777, 0) < 0)
                 return say("%s/gone: %s", u->path, strerror(errno));
+        /* Holders of other users put their sockets there. */
+        if (fchmodat(u->dir, "control", 01777, 0) < 0)
+                return say("%s/control: %s", u->path, strerror(errno));
         for (size_t i = 0; i < ELEMENTSOF(parts); i++) {
                 _cleanup_free_ char *from = sim_find_part(parts[i].name);
                 int r = from ? sim_copy(AT_FDCWD, from, u->dir, parts[i].to, parts[i].mode) : -ENOENT;
@@ -157,7 +161,7 @@ static int add_story(const struct up *u)
                 { "workers", 0, 76083 * MIB, "sglang::scheduler_TP" },
                 { "fork-heir", 4, 20998 * MIB, "python3 train.py --workers 1" },
                 { "own-node", 5, 63386 * MIB, "python3 -m vllm.entrypoints.api_server" },
-                { "map", 6, 31744 * MIB, "python3 embed.py" },
+                { "own-table", 6, 31744 * MIB, "python3 embed.py" },
                 { "service", 0, 0, "nvidia-persistenced --verbose" },
         };
 
@@ -175,7 +179,7 @@ static int add_story(const struct up *u)
                 p.orphaned = true;
                 if (add(u, &p) >= 0)
                         continue;
-                if (!gf_streq(p.shape, "map") && !gf_streq(p.shape, "own-node"))
+                if (!gf_streq(p.shape, "own-node"))
                         return -1;
                 (void)say("the story goes on with plain in place of %s on GPU %d", p.shape, p.gpu);
                 (void)snprintf(p.shape, sizeof(p.shape), "plain");
@@ -231,7 +235,7 @@ static int bring_up(struct up *u, const char *given)
         if (prepare_directory(u, given) < 0)
                 return 1;
         describe(u);
-        if (u->shapes && (gf_streq(u->shapes, "story") || strstr(u->shapes, "map")))
+        if (u->shapes && strstr(u->shapes, "map"))
                 u->options.mappable = true;
         if (install_parts(u) < 0)
                 goto undo;
@@ -261,6 +265,7 @@ static int parse(int argc, char **argv, struct up *u)
                 { "shapes", required_argument, NULL, 's' },
                 { "shuffle", no_argument, NULL, 'x' },
                 { "ptys", no_argument, NULL, 'p' },
+                { "mappable", no_argument, NULL, 'm' },
                 { 0 },
         };
         int c;

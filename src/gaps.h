@@ -9,3 +9,5 @@
  * snapshot->unreadable. An empty list means complete. -ENOMEM, -errno.
  */
 int gf_gaps_find(struct gf_env *env, const struct gpufree_selection *selection, struct gpufree_snapshot *snapshot);
+/* Did the driver's library answer, or is there no GPU that it would know? */
+bool gf_driver_answered(const struct gpufree_snapshot *snapshot);

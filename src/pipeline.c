@@ -14,6 +14,7 @@
 
 #include "gpu/attribute.h"
 #include "gpu/inventory.h"
+#include "gpu/vendor.h"
 #include "owner/owner.h"
 #include "gaps.h"
 #include "scan/merge.h"
@@ -29,6 +30,8 @@
 #define REPORT_ROUNDS 3
 /* How long a listed process may take to end once its descriptors are gone from view: freeing 120 GiB took 0.2 s. */
 #define EXIT_MS 3000
+/* How often a look is taken again because holders slipped away while it was taken. */
+#define MOST_LOOKS 4
 #define STAT_EXITING 0x00000004U /* PF_EXITING */
 
 /* 1. The driver's child starts to initialise while everything else goes on. */
@@ -39,6 +42,20 @@ static int start_driver(struct gpufree *context)
         return gf_nvml_start(&context->env, &context->nvml);
 }
 
+/* Without a device and without a GPU there is nothing to be held: no process needs to be looked at. */
+static bool worth_a_scan(const struct gf_env *env, const struct gf_inventory *inventory)
+{
+        return inventory->devices.n > 0 || inventory->gpus.n > 0 || env->paths.n > 0 ||
+               env->scan_method != GPUFREE_SCAN_AUTO;
+}
+
+static int no_scan(struct gpufree_snapshot *snapshot)
+{
+        snapshot->scan.method = GPUFREE_SCAN_AUTO;
+        snapshot->scan.method_reason = gf_asprintf("there is no GPU and no device of one: nothing to look for");
+        return snapshot->scan.method_reason ? 0 : -ENOMEM;
+}
+
 /* 2. and 3. Devices, and who holds them. */
 static int scan_devices(struct gpufree *context, struct gpufree_snapshot *snapshot)
 {
@@ -46,6 +63,8 @@ static int scan_devices(struct gpufree *context, struct gpufree_snapshot *snapsh
         struct gf_ident child = gf_nvml_child(context->nvml);
         int r;
 
+        if (!worth_a_scan(&context->env, &snapshot->inventory))
+                return no_scan(snapshot);
         r = gf_wanted_make(&snapshot->inventory, context->env.paths.n > 0, &wanted);
         if (r < 0)
                 return r;
@@ -78,6 +97,14 @@ static bool pid_runs(const struct gf_env *env, pid_t pid)
         return path && access(path, F_OK) == 0;
 }
 
+static bool is_opaque(const struct gf_scan *scan, pid_t pid)
+{
+        for (size_t i = 0; i < scan->opaque.n; i++)
+                if (scan->opaque.v[i] == pid)
+                        return true;
+        return false;
+}
+
 /* Takes over what a second, smaller scan found. */
 static int add_hits(struct gf_scan *scan, struct gf_scan *more)
 {
@@ -95,6 +122,14 @@ static int add_hits(struct gf_scan *scan, struct gf_scan *more)
                         return -ENOMEM;
                 *refused = more->refused.v[i];
         }
+        for (size_t i = 0; i < more->opaque.n; i++) {
+                pid_t *pid = gf_vec_add(&scan->opaque);
+
+                if (!pid)
+                        return -ENOMEM;
+                *pid = more->opaque.v[i];
+        }
+        scan->opaque_queues += more->opaque_queues;
         return 0;
 }
 
@@ -112,7 +147,9 @@ static int scan_latecomers(struct gpufree *context, struct gpufree_snapshot *sna
                 return r;
         wanted.wanted.only = pids->v;
         wanted.wanted.n_only = pids->n;
-        r = gf_scan_proc(&context->env, &wanted.wanted, &more);
+        /* Only BPF sees into queues: what it looked into before is not to be called unseen now. */
+        r = snapshot->scan.method == GPUFREE_SCAN_BPF ? gf_scan_run(&context->env, &wanted.wanted, &more)
+                                                      : gf_scan_proc(&context->env, &wanted.wanted, &more);
         if (r < 0)
                 return r;
         r = add_hits(&snapshot->scan, &more);
@@ -209,7 +246,8 @@ static int sort_listed(struct gpufree *context, struct gpufree_snapshot *snapsho
                         pid_t pid = snapshot->driver.gpus.v[i].processes.v[k].pid;
                         int r;
 
-                        if (has_hit(&snapshot->scan, pid) || is_refused(&snapshot->scan, pid))
+                        if (has_hit(&snapshot->scan, pid) || is_refused(&snapshot->scan, pid) ||
+                            is_opaque(&snapshot->scan, pid))
                                 continue;
                         r = judge_listed(&context->env, pid);
                         if (r == LISTED_ENDED) {
@@ -269,23 +307,40 @@ static bool has_new_device(const struct gf_inventory *before, const struct gf_in
         return false;
 }
 
-/* The inventory again, now with what the driver said. */
+/*
+ * The inventory again, now with what the driver said. When that brings a device that nobody looked for, it is looked
+ * for now, and the driver is asked once more: its word must be younger than the scan.
+ */
 static int place_devices(struct gpufree *context, struct gpufree_snapshot *snapshot)
 {
-        struct gf_inventory placed = { 0 };
-        bool again;
-        int r;
+        for (int round = 0;; round++) {
+                _cleanup_(gf_strv_done) gf_strv gaps = { 0 };
+                struct gf_inventory placed = { 0 };
+                bool again;
+                int r;
 
-        r = gf_inventory_read(&context->env, &snapshot->driver, NULL, &placed);
-        if (r < 0)
-                return r;
-        again = has_new_device(&snapshot->inventory, &placed);
-        gf_inventory_done(&snapshot->inventory);
-        snapshot->inventory = placed;
-        if (!again)
-                return 0;
-        gf_scan_done(&snapshot->scan);
-        return scan_devices(context, snapshot);
+                r = gf_inventory_read(&context->env, &snapshot->driver, &gaps, &placed);
+                for (size_t i = 0; r == 0 && i < gaps.n; i++) /* the first reading has said some of it */
+                        if (!gf_strv_has(&snapshot->gaps, gaps.v[i]))
+                                r = gf_strv_add(&snapshot->gaps, gaps.v[i]);
+                if (r < 0) {
+                        gf_inventory_done(&placed);
+                        return r;
+                }
+                again = has_new_device(&snapshot->inventory, &placed) ||
+                        worth_a_scan(&context->env, &placed) != worth_a_scan(&context->env, &snapshot->inventory);
+                gf_inventory_done(&snapshot->inventory);
+                snapshot->inventory = placed;
+                if (!again || round > 0)
+                        return 0;
+                gf_scan_done(&snapshot->scan);
+                snapshot->scan = (struct gf_scan){ 0 };
+                r = scan_devices(context, snapshot);
+                if (r >= 0)
+                        r = ask_driver(context, snapshot);
+                if (r < 0)
+                        return r;
+        }
 }
 
 /* 5. What /proc and the runtimes say about each holder. One that has ended since is dropped. */
@@ -299,6 +354,7 @@ static int describe_holders(struct gpufree *context, struct gpufree_snapshot *sn
 
                 if (r == -ESRCH) {
                         gf_holder_done(holder);
+                        snapshot->slipped++;
                         continue;
                 }
                 if (r >= 0)
@@ -322,12 +378,18 @@ static int look_stages(struct gpufree *context, const struct gpufree_selection *
                        struct gpufree_snapshot *snapshot)
 {
         _cleanup_(gf_self_done) struct gf_self self = { 0 };
+        _cleanup_(gf_vendor_uses_done) gf_vendor_uses vendor_uses = { 0 };
         struct gf_env *env = &context->env;
         int r;
 
         r = start_driver(context);
         if (r < 0)
                 return gf_fail(env, r, "starting the driver's child: %s", strerror(-r));
+        /* Attribution and selection ask for it. */
+        r = gf_initial_pidns(env);
+        if (r == -ENOMEM)
+                return r;
+        snapshot->initial_pidns = r == 1;
         r = gf_inventory_read(env, NULL, &snapshot->gaps, &snapshot->inventory);
         if (r < 0)
                 return r;
@@ -341,28 +403,38 @@ static int look_stages(struct gpufree *context, const struct gpufree_selection *
         if (r < 0)
                 return r;
         r = gf_merge_hits(snapshot);
+        if (r >= 0)
+                r = gf_vendor_read(env, snapshot, &vendor_uses);
+        if (r >= 0)
+                r = gf_vendor_add_holders(env, snapshot, &vendor_uses);
         if (r < 0)
                 return r;
         snapshot->boot_ticks = gf_boottime_ticks();
+        snapshot->slipped = snapshot->scan.slipped;
         r = describe_holders(context, snapshot);
         if (r < 0)
                 return r;
         r = gf_attribute(snapshot);
+        if (r >= 0)
+                r = gf_vendor_apply(snapshot, &vendor_uses);
         if (r < 0)
                 return r;
         r = gf_self_read(env, &self);
         if (r < 0)
                 return r;
+        self.rules = &context->rules;
         r = gf_select_gpus(env, selection, snapshot);
         if (r < 0)
                 return r;
         r = gf_select_holders(selection, &self, snapshot);
         if (r < 0)
                 return r;
+        snapshot->blind = !gf_driver_answered(snapshot) && env->paths.n == 0 && !gf_selection_is_by_hand(selection);
         return gf_gaps_find(env, selection, snapshot);
 }
 
-int gf_look(struct gpufree *context, const struct gpufree_selection *selection, struct gpufree_snapshot **ret_snapshot)
+static int look_once(struct gpufree *context, const struct gpufree_selection *selection,
+                     struct gpufree_snapshot **ret_snapshot)
 {
         _cleanup_snapshot_ struct gpufree_snapshot *snapshot = calloc(1, sizeof(*snapshot));
         uint64_t begin = gf_now_us();
@@ -383,6 +455,33 @@ int gf_look(struct gpufree *context, const struct gpufree_selection *selection, 
         return 0;
 }
 
+/*
+ * Who was seen to hold and ended before it was described may have handed on what it held, to a fork that no look has
+ * seen: such a look proves nothing. It is taken again; where that goes on, it is said.
+ */
+int gf_look(struct gpufree *context, const struct gpufree_selection *selection, struct gpufree_snapshot **ret_snapshot)
+{
+        for (unsigned looks = 1;; looks++) {
+                _cleanup_snapshot_ struct gpufree_snapshot *snapshot = NULL;
+                int r = look_once(context, selection, &snapshot);
+
+                if (r < 0 || !snapshot)
+                        return r;
+                if (snapshot->slipped > 0 && looks < MOST_LOOKS)
+                        continue;
+                if (snapshot->slipped > 0)
+                        r = gf_strv_addf(&snapshot->gaps,
+                                         "in each of %d looks in a row, processes that held a device ended before they "
+                                         "could be described: something forks faster than it can be looked at (gpufree "
+                                         "kill --force outruns most of that)",
+                                         MOST_LOOKS);
+                if (r < 0)
+                        return gf_fail(&context->env, r, "out of memory");
+                *ret_snapshot = TAKE(snapshot);
+                return 0;
+        }
+}
+
 static int eye_look(void *userdata, struct gpufree_snapshot **ret_snapshot)
 {
         struct gf_sight *sight = userdata;
@@ -390,21 +489,52 @@ static int eye_look(void *userdata, struct gpufree_snapshot **ret_snapshot)
         return gf_look(sight->context, sight->selection, ret_snapshot);
 }
 
-/* /proc does not show what waits in a socket's queue; a holder found that way needs the same scan again. */
-static bool needs_deep_look(const struct gpufree_holder *holder)
+/*
+ * A confirmation can take minutes. Who has let go of the GPU that it was shown for, and has another one by now, is not
+ * what the plan showed. NVIDIA's contexts do not outlive the GPU's own node; elsewhere any device will do.
+ */
+static bool is_what_was_shown(const struct gpufree_snapshot *first, const struct gpufree_holder *holder,
+                              const struct gf_hit *hit)
 {
-        for (size_t i = 0; i < holder->devices.n; i++)
-                if (holder->devices.v[i].via & (GPUFREE_VIA_SCM | GPUFREE_VIA_IO_URING))
+        bool has_node = false;
+
+        for (size_t i = 0; i < holder->devices.n; i++) {
+                const struct gf_device_use *use = &holder->devices.v[i];
+                const struct gpufree_device *device;
+
+                if (use->device < 0 || (size_t)use->device >= first->inventory.devices.n)
+                        continue;
+                device = &first->inventory.devices.v[use->device];
+                if (device->cls != GF_CLASS_NVIDIA_GPU || device->gpu < 0 ||
+                    !first->inventory.gpus.v[device->gpu].selected)
+                        continue;
+                if (hit->rdev == device->rdev && hit->block == device->block)
+                        return true;
+                has_node = true;
+        }
+        return !has_node;
+}
+
+static bool shows(const struct gf_scan *scan, const struct gpufree_snapshot *first, const struct gpufree_holder *holder)
+{
+        for (size_t i = 0; i < scan->hits.n; i++)
+                if (gf_ident_equal(&scan->hits.v[i].id, &holder->id) &&
+                    is_what_was_shown(first, holder, &scan->hits.v[i]))
                         return true;
         return false;
 }
 
+/*
+ * /proc answers at once for one process. What it does not show may still wait in a socket, or be hidden from it: what
+ * was found by BPF has let go only when BPF says so.
+ */
 static int eye_still_holds(void *userdata, const struct gpufree_holder *holder)
 {
         _cleanup_(gf_wanted_set_done) struct gf_wanted_set wanted = { 0 };
-        _cleanup_(gf_scan_done) struct gf_scan scan = { 0 };
+        _cleanup_(gf_scan_done) struct gf_scan near = { 0 }, deep = { 0 };
         struct gf_sight *sight = userdata;
         struct gf_env *env = &sight->context->env;
+        const struct gf_scan *last = &near;
         int r;
 
         if (!sight->first)
@@ -414,16 +544,27 @@ static int eye_still_holds(void *userdata, const struct gpufree_holder *holder)
                 return r;
         wanted.wanted.only = &holder->id.pid;
         wanted.wanted.n_only = 1;
-        r = needs_deep_look(holder) ? gf_scan_run(env, &wanted.wanted, &scan)
-                                    : gf_scan_proc(env, &wanted.wanted, &scan);
+        r = gf_scan_proc(env, &wanted.wanted, &near);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < scan.hits.n; i++)
-                if (gf_ident_equal(&scan.hits.v[i].id, &holder->id))
+        if (shows(&near, sight->first, holder))
+                return 1;
+        if (sight->first->scan.method == GPUFREE_SCAN_BPF && pid_runs(env, holder->id.pid)) {
+                r = gf_scan_run(env, &wanted.wanted, &deep);
+                if (r < 0)
+                        return r;
+                if (shows(&deep, sight->first, holder))
                         return 1;
-        if (scan.refused.n > 0)
-                return -scan.refused.v[0].error;
-        return pid_runs(env, holder->id.pid) ? 0 : -ESRCH;
+                last = &deep;
+        }
+        if (last->refused.n > 0)
+                return -last->refused.v[0].error;
+        /* A queue that nobody can see into: it was not seen to let go. */
+        if (last->opaque.n > 0)
+                return 1;
+        if (!pid_runs(env, holder->id.pid))
+                return -ESRCH;
+        return gf_vendor_still_lists(env, holder) ? 1 : 0;
 }
 
 static int eye_memory(void *userdata, struct gf_driver_report *ret_report)

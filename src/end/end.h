@@ -21,6 +21,12 @@ struct gf_eyes {
 };
 
 int gf_plan_make(struct gpufree_snapshot *snapshot, struct gpufree_plan **ret_plan); /* pure */
+/* Adds who would start the targets again, and what stops that. `me`: the uid that would run it. 0, -ENOMEM. */
+int gf_plan_find_stops(struct gf_env *env, uint32_t me, struct gpufree_plan *plan);
+/* Of the target at this position; NULL: nothing is known. */
+const struct gf_plan_stop *gf_plan_stop_of(const struct gpufree_plan *plan, size_t target);
+/* Is this what stop_owner runs? Not where a signal does as well and ends less, nor what was refused. */
+bool gf_stop_runs(const struct gf_stop *stop);
 /* Is `candidate`, found after the plan was shown, a fork or a replacement of one of the ended? Pure. */
 bool gf_is_kin(const struct gpufree_plan *plan, const struct gpufree_report *report,
                const struct gpufree_holder *candidate);

@@ -73,10 +73,11 @@ void gf_run_settle(struct gf_run *run, struct gf_target *target, enum gpufree_fa
         free(entry->detail);
         entry->detail = detail;
         target->stage = GF_STAGE_DONE;
-        if (fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED)
+        if (fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED || fate == GPUFREE_FATE_BY_OWNER)
                 run->last_end_ms = gf_now_ms();
         gf_unpin(run, target);
-        if (fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED || fate == GPUFREE_FATE_ALREADY_GONE)
+        if (fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED || fate == GPUFREE_FATE_ALREADY_GONE ||
+            fate == GPUFREE_FATE_BY_OWNER)
                 gf_run_event(run, (struct gpufree_event){ .type = GPUFREE_EVENT_GONE,
                                                           .pid = entry->holder->id.pid,
                                                           .elapsed_ms = entry->elapsed_ms,
@@ -107,19 +108,38 @@ static int add_plan(struct gf_run *run)
         return 0;
 }
 
+static bool has_begun(const struct gf_run *run)
+{
+        for (size_t i = 0; i < run->targets.n; i++)
+                if (run->targets.v[i].since_ms != 0)
+                        return true;
+        return false;
+}
+
 static int carry_out(struct gf_run *run)
 {
         int r;
 
-        r = gf_ladder_climb(run, run->ladder.force);
+        r = gf_stop_owners(run);
+        if (r == 0)
+                r = gf_ladder_climb(run, run->ladder.force);
         if (r == -ETIMEDOUT)
                 (void)gf_rounds_look(run);
         if (r == 0)
                 r = gf_rounds(run);
-        /* What was begun is reported, whatever happened; memory is the one thing that no report can be made without. */
-        if (r == -ENOMEM || r == -ENOSYS)
-                return r;
-        return gf_conclude(run);
+        /* What was begun is reported, whatever happened. */
+        if (r == -ENOMEM || r == -ENOSYS) {
+                if (!has_begun(run))
+                        return r;
+                run->broken = r;
+        }
+        r = gf_conclude(run);
+        if (r < 0 && has_begun(run)) {
+                run->broken = r;
+                gf_conclude_poorly(run);
+                r = 0;
+        }
+        return r;
 }
 
 int gf_execute(struct gf_env *env, const struct gf_eyes *eyes, const struct gpufree_plan *plan,

@@ -62,27 +62,37 @@ static bool is_child_of(const struct gpufree_holder *candidate, const struct gpu
                candidate->id.start_ticks >= target->id.start_ticks;
 }
 
-/* Forked by the target, in its process group, or the same program of the same owner. All but the first: since. */
+/* Did it have a GPU open, when the plan was shown, that the target held? */
+static bool shared_a_gpu(const struct gpufree_holder *target, const struct gpufree_holder *before)
+{
+        for (size_t i = 0; i < target->gpus.n; i++)
+                for (size_t k = 0; k < before->gpus.n; k++)
+                        if (target->gpus.v[i].context && target->gpus.v[i].gpu == before->gpus.v[k].gpu)
+                                return true;
+        return false;
+}
+
+/*
+ * Forked by the target since; or the same program, of the same user, near it, since. One that was there when the plan
+ * was shown and was not in it counts only as a data worker: a child of the target that had its GPU open, too.
+ */
 static bool descends(const struct gpufree_plan *plan, const struct gpufree_holder *target,
                      const struct gpufree_holder *candidate, const struct gpufree_holder *before)
 {
         if (gf_ident_equal(&target->id, &candidate->id))
                 return false;
-        if (is_child_of(candidate, target) || (before && is_child_of(before, target)))
+        if (before)
+                return (is_child_of(candidate, target) || is_child_of(before, target)) && shared_a_gpu(target, before);
+        if (is_child_of(candidate, target))
                 return true;
-        /* It was there when the plan was shown, and was not in it. */
-        if (before || !gf_started_since(plan->snapshot, candidate->id.start_ticks) ||
+        if (!gf_started_since(plan->snapshot, candidate->id.start_ticks) ||
             candidate->id.start_ticks < target->id.start_ticks)
                 return false;
-        if (!same_uid(target, candidate))
-                return false;
-        if (candidate->facts.pgrp > 0 && candidate->facts.pgrp == target->facts.pgrp)
-                return true;
-        if (candidate->facts.session > 0 && candidate->facts.session == target->facts.session &&
-            same_exe(target, candidate))
-                return true;
+        /* The same process group or session is not enough: a script starts other jobs in them, too. */
         return gf_same_program(target, candidate) &&
-               (gf_same_place(target, candidate) ||
+               ((candidate->facts.pgrp > 0 && candidate->facts.pgrp == target->facts.pgrp) ||
+                (candidate->facts.session > 0 && candidate->facts.session == target->facts.session) ||
+                gf_same_place(target, candidate) ||
                 (candidate->facts.ppid > 1 && candidate->facts.ppid == target->facts.ppid));
 }
 
@@ -106,63 +116,4 @@ bool gf_is_kin(const struct gpufree_plan *plan, const struct gpufree_report *rep
                         return true;
         }
         return false;
-}
-
-static const struct gf_owner *owner_of_kind(const struct gpufree_holder *holder, const char *kind)
-{
-        for (size_t i = 0; i < holder->owners.n; i++)
-                if (gf_streq(holder->owners.v[i].kind, kind) && holder->owners.v[i].id)
-                        return &holder->owners.v[i];
-        return NULL;
-}
-
-/* Only a plain word goes into a command that people paste; the rest is named, not quoted. */
-static bool is_plain(const char *word)
-{
-        return word && word[0] && word[0] != '-' &&
-               word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:@/\\-")] == '\0';
-}
-
-static char *stop_container(const struct gf_owner *owner)
-{
-        static const struct {
-                const char *runtime, *command;
-        } table[] = {
-                { "docker", "docker stop" },   { "podman", "podman stop" },     { "nerdctl", "nerdctl stop" },
-                { "lxc", "lxc-stop -n" },      { "lxd", "lxc stop" },           { "incus", "incus stop" },
-                { "proxmox", "pct shutdown" }, { "nspawn", "machinectl stop" },
-        };
-        const char *word = is_plain(owner->name) ? owner->name : owner->id;
-
-        /* LXC and Proxmox count by their own id; a name is only a host name there. */
-        if (gf_streq(owner->runtime, "lxc") || gf_streq(owner->runtime, "proxmox"))
-                word = owner->id;
-        for (size_t i = 0; i < ELEMENTSOF(table) && is_plain(word); i++)
-                if (gf_streq(owner->runtime, table[i].runtime))
-                        return gf_asprintf("%s %s", table[i].command, word);
-        return NULL;
-}
-
-char *gf_stop_command(const struct gpufree_holder *holder)
-{
-        const struct gf_owner *owner;
-
-        owner = owner_of_kind(holder, "job");
-        if (owner && is_plain(owner->id) && gf_streq(owner->runtime, "slurm"))
-                return gf_asprintf("scancel %s", owner->id);
-        owner = owner_of_kind(holder, "pod");
-        if (owner && is_plain(owner->name))
-                return gf_asprintf("kubectl delete pod %s", owner->name);
-        owner = owner_of_kind(holder, "container");
-        if (owner)
-                return stop_container(owner);
-        owner = owner_of_kind(holder, "user-unit");
-        if (owner && is_plain(owner->id) && gf_endswith(owner->id, ".service"))
-                return is_plain(holder->facts.user)
-                               ? gf_asprintf("systemctl --user -M %s@.host stop %s", holder->facts.user, owner->id)
-                               : NULL;
-        owner = owner_of_kind(holder, "unit");
-        if (owner && is_plain(owner->id) && gf_endswith(owner->id, ".service"))
-                return gf_asprintf("systemctl stop %s", owner->id);
-        return NULL;
 }

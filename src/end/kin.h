@@ -9,5 +9,3 @@ bool gf_same_program(const struct gpufree_holder *a, const struct gpufree_holder
 bool gf_started_since(const struct gpufree_snapshot *snapshot, uint64_t start_ticks);
 /* Same user and cgroup (a known one). Pure. */
 bool gf_same_place(const struct gpufree_holder *a, const struct gpufree_holder *b);
-/* The command that stops whoever starts this process again, by its owner; NULL: none is known. Pure; free() it. */
-char *gf_stop_command(const struct gpufree_holder *holder);

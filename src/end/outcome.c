@@ -132,7 +132,8 @@ static int note_lost_gpus(struct gf_run *run, bool *ret_lost)
                 struct gf_str text = { 0 };
                 int r;
 
-                if (!(gf_is_judged(before, g) || was_touched(run, gpu)) || gf_same_gpu(gpu, run->report->snapshot) >= 0)
+                if (!((gf_is_judged(before, g) && !before->by_process) || was_touched(run, gpu)) ||
+                    gf_same_gpu(gpu, run->report->snapshot) >= 0)
                         continue;
                 *ret_lost = true;
                 gf_gpu_label(gpu, &text);
@@ -166,7 +167,7 @@ static int add_verdicts(struct gf_run *run)
                 const struct gpufree_gpu *gpu = &now->inventory.gpus.v[g];
                 int at = gf_same_gpu(gpu, before), r;
 
-                if (!gf_is_judged(now, g) && !was_touched(run, gpu))
+                if (!(gf_is_judged(now, g) && !now->by_process) && !was_touched(run, gpu))
                         continue;
                 r = gf_verdict_add(now, g, at < 0 ? GPUFREE_UNKNOWN : before->inventory.gpus.v[at].memory.used, report);
                 if (r < 0)
@@ -195,7 +196,8 @@ static int weigh(const struct gf_run *run, gf_strv *advice)
 
                 if (r < 0)
                         return r;
-                if (is_others(run, &report->gpus.v[i]))
+                /* With a gap the others may be among those asked about. */
+                if (is_others(run, &report->gpus.v[i]) && report->snapshot->gaps.n == 0)
                         continue;
                 if (r == GPUFREE_RESIDUE && advice &&
                     gf_verdict_advise(report->snapshot, &report->gpus.v[i], advice) < 0)
@@ -229,6 +231,8 @@ static int verify(struct gf_run *run)
 
         if (r != GPUFREE_RESIDUE || run->cancelled || run->timed_out || run->look_error < 0)
                 return r;
+        if (run->broken)
+                return r;
         /* Before memory is called lost: has somebody come in the meantime, does a holder that stays have more now? */
         r = gf_rounds(run);
         if (r == -ENOMEM)
@@ -255,6 +259,7 @@ static struct tally count(const struct gf_run *run)
                 case GPUFREE_FATE_ENDED_BY_SIGNAL:
                 case GPUFREE_FATE_KILLED:
                 case GPUFREE_FATE_ALREADY_GONE:
+                case GPUFREE_FATE_BY_OWNER:
                         t.ended++;
                         break;
                 case GPUFREE_FATE_LET_GO:
@@ -293,6 +298,11 @@ static int say(struct gf_run *run, const struct tally *t)
         if (run->cancelled)
                 r = gf_strv_addf(sentences, "Interrupted: %zu ended, %zu not. The memory was not verified.", t->ended,
                                  t->killed_alive);
+        else if (run->broken)
+                r = gf_strv_addf(sentences,
+                                 "Broken off half-way (%s): %zu ended, %zu not. Run the same command again to have the "
+                                 "rest looked at.",
+                                 strerror(-run->broken), t->ended, t->killed_alive);
         else if (run->timed_out)
                 r = gf_strv_addf(sentences, "The time for the whole (%s) was over before everything was done.",
                                  gf_format_duration(run->ladder.timeout_ms, buf));
@@ -304,6 +314,8 @@ static int say(struct gf_run *run, const struct tally *t)
                                  "The last look shows %zu holder%s more that %s selected: run the same command "
                                  "again.",
                                  t->unexplained, t->unexplained == 1 ? "" : "s", t->unexplained == 1 ? "is" : "are");
+        if (r == 0)
+                r = gf_say_restarts(run);
         for (size_t i = 0; r == 0 && i < run->report->snapshot->gaps.n; i++)
                 r = gf_strv_add(sentences, run->report->snapshot->gaps.v[i]);
         return r;
@@ -330,7 +342,7 @@ static enum gpufree_outcome decide(const struct gf_run *run, const struct tally 
                 return GPUFREE_RESIDUE;
         if (t->refused > 0)
                 return GPUFREE_REFUSED;
-        if (memory == GPUFREE_INCOMPLETE || lost || run->look_error < 0 || !run->looked_after)
+        if (memory == GPUFREE_INCOMPLETE || lost || run->broken || run->look_error < 0 || !run->looked_after)
                 return GPUFREE_INCOMPLETE;
         return run->timed_out ? GPUFREE_TIMEOUT : GPUFREE_OK;
 }
@@ -349,8 +361,14 @@ int gf_conclude(struct gf_run *run)
                 return memory;
         correct_fates(run);
         /* Nothing is verified on the word of a look from before the last signal, or of half an answer. */
-        for (size_t i = 0; i < run->report->gpus.n && (run->cancelled || !run->looked_after); i++)
+        for (size_t i = 0; i < run->report->gpus.n && (run->cancelled || run->broken || !run->looked_after); i++)
                 run->report->gpus.v[i].verified = false;
+        for (size_t i = 0; i < run->report->gpus.n && !run->looked_after && run->look_error < 0; i++) {
+                r = gf_strset(&run->report->gpus.v[i].sentence,
+                              "not verified: no look could be taken after the last signal.");
+                if (r < 0)
+                        return r;
+        }
         t = count(run);
         r = note_lost_gpus(run, &lost);
         if (r == 0)
@@ -360,4 +378,19 @@ int gf_conclude(struct gf_run *run)
         tell_survivors(run);
         run->report->outcome = decide(run, &t, memory, lost);
         return 0;
+}
+
+void gf_conclude_poorly(struct gf_run *run)
+{
+        struct gpufree_report *report = run->report;
+
+        finish_targets(run);
+        clear_verdicts(report);
+        (void)gf_strv_addf(&report->sentences,
+                           "Broken off half-way (%s); nothing was verified. Run the same command again.",
+                           strerror(-run->broken));
+        report->outcome = GPUFREE_INCOMPLETE;
+        for (size_t i = 0; i < report->fates.n; i++)
+                if (report->fates.v[i].fate == GPUFREE_FATE_SURVIVED)
+                        report->outcome = GPUFREE_HELD;
 }

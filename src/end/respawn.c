@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
+#include <unistd.h>
 
 #include "end/kin.h"
 #include "end/run.h"
+#include "owner/restart.h"
 #include "sys/pidstat.h"
 
 /*
@@ -14,7 +16,8 @@ static bool follows(const struct gf_run *run, const struct gf_target *ended, con
 {
         const struct gf_fate_entry *entry = gf_run_fate(run, ended);
 
-        if (entry->fate != GPUFREE_FATE_ENDED_BY_SIGNAL && entry->fate != GPUFREE_FATE_KILLED)
+        if (entry->fate != GPUFREE_FATE_ENDED_BY_SIGNAL && entry->fate != GPUFREE_FATE_KILLED &&
+            entry->fate != GPUFREE_FATE_BY_OWNER)
                 return false;
         if (ended->signal_ticks == 0 || holder->id.start_ticks < ended->signal_ticks)
                 return false;
@@ -34,21 +37,48 @@ unsigned gf_respawn_generation(const struct gf_run *run, const struct gpufree_ho
         return generation;
 }
 
-char *gf_respawn_sentence(struct gf_run *run, const struct gpufree_holder *holder)
+/* Was this owner's command run already? Then it is no advice any more. */
+static bool was_run(const struct gf_run *run, const char *command)
 {
-        _cleanup_free_ char *command = gf_stop_command(holder), *comm = NULL;
+        for (size_t i = 0; i < run->report->stops.n; i++)
+                if (run->report->stops.v[i].outcome == GPUFREE_STOP_DONE &&
+                    gf_streq(run->report->stops.v[i].command, command))
+                        return true;
+        return false;
+}
 
-        if (command)
-                return gf_asprintf("it comes back each time it is ended: %s starts it again. Stop that first: %s",
-                                   holder->owner_label ? holder->owner_label : "its owner", command);
+static char *sentence_by_owner(const struct gf_run *run, const struct gpufree_holder *holder,
+                               const struct gf_stop *stop, const char *back)
+{
+        const char *who = stop->owner ? stop->owner : holder->owner_label ? holder->owner_label : "its owner";
+        const char *unasked = gf_stop_runs(stop) && !run->ladder.stop_owner ? ", or add --stop-owner" : "";
+
+        if (was_run(run, stop->text))
+                return gf_asprintf("it came back although %s was stopped (%s): something else starts it again", who,
+                                   stop->text);
+        if (stop->again == GF_AGAIN_YES && stop->why)
+                return gf_asprintf("%s: %s. Stop that first: %s%s", back, stop->why, stop->text, unasked);
+        return gf_asprintf("%s: %s starts it again. Stop that first: %s%s", back, who, stop->text, unasked);
+}
+
+char *gf_respawn_sentence(struct gf_run *run, const struct gpufree_holder *holder, bool each_time)
+{
+        _cleanup_(gf_stop_done) struct gf_stop stop = { 0 };
+        _cleanup_free_ char *comm = NULL;
+        const char *back = each_time ? "it comes back each time it is ended" : "it was started again";
+
+        /* A shell that is seen to start it again is named below; what stops a login is no answer. */
+        if (gf_stop_find(run->env, geteuid(), holder, &stop) == 0 && stop.text && !stop.plain &&
+            (stop.argv.n > 0 || stop.again == GF_AGAIN_YES))
+                return sentence_by_owner(run, holder, &stop, back);
         if (holder->facts.ppid <= 1)
-                return gf_asprintf("it comes back each time it is ended, and its parent is PID 1: a service or a "
-                                   "container runtime starts it again; stop it there%s%s",
-                                   holder->owner_label ? ": " : "", holder->owner_label ? holder->owner_label : "");
+                return gf_asprintf("%s, and its parent is PID 1: a service or a container runtime starts it again; "
+                                   "stop it there%s%s",
+                                   back, holder->owner_label ? ": " : "",
+                                   holder->owner_label ? holder->owner_label : "");
         (void)gf_pid_text(run->env, holder->facts.ppid, "comm", &comm);
         if (comm)
                 comm[strcspn(comm, "\n")] = '\0';
-        return gf_asprintf("it comes back each time it is ended: its parent %d (%s) starts it again. Stop that first: "
-                           "kill %d",
+        return gf_asprintf("%s: its parent %d (%s) starts it again. Stop that first: kill %d", back,
                            (int)holder->facts.ppid, comm ? comm : "unknown", (int)holder->facts.ppid);
 }

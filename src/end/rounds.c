@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
+#include "end/kin.h"
 #include "end/run.h"
 #include "sys/clock.h"
 #include "sys/pidwait.h"
@@ -9,11 +10,12 @@
 #define MOST_RESTARTS 2
 /* A process that lets go and takes again: as often. */
 #define MOST_REGRABS 2
+/* What looks like a restart may be a chain of forks that outruns us: it is chased this often before it is called one.
+ */
+#define MOST_CHASES 8
+#define MOST_FORCED_CHASES 200
 /* From this climb on, what is left are forks of forks: no more asking. */
 #define HURRY_FROM 3
-
-/* The last quiet look comes no sooner than this after an end: systemd starts a service again after 100 ms. */
-#define RESTART_MS 150
 
 static struct gf_target *target_of(const struct gf_run *run, const struct gf_fate_entry *entry)
 {
@@ -47,13 +49,31 @@ static void note_newcomer(const struct gf_run *run, const struct gpufree_holder 
                      (struct gpufree_event){ .type = GPUFREE_EVENT_NEWCOMER, .pid = holder->id.pid, .holder = holder });
 }
 
+/* Kin that had gone before it could be pinned, from target `from` on: it hops on as we look. */
+static bool is_hopping(const struct gf_run *run, size_t from)
+{
+        for (size_t i = from; i < run->targets.n; i++)
+                if (gf_run_fate(run, &run->targets.v[i])->fate == GPUFREE_FATE_ALREADY_GONE)
+                        return true;
+        return false;
+}
+
+static bool may_chase(const struct gf_run *run)
+{
+        return run->chases < (run->ladder.force ? MOST_FORCED_CHASES : MOST_CHASES);
+}
+
 static int add_restarted(struct gf_run *run, struct gpufree_snapshot *snapshot, const struct gpufree_holder *holder,
                          unsigned generation)
 {
         int r;
 
-        if (generation > MOST_RESTARTS)
-                return gf_run_note(run, snapshot, holder, GPUFREE_FATE_SURVIVED, gf_respawn_sentence(run, holder));
+        /* Nobody restarts what ends by itself all the time: that is a chain of forks. */
+        if (generation > MOST_RESTARTS && is_hopping(run, run->plan->targets.n) && may_chase(run))
+                run->chase = true;
+        else if (generation > MOST_RESTARTS)
+                return gf_run_note(run, snapshot, holder, GPUFREE_FATE_SURVIVED,
+                                   gf_respawn_sentence(run, holder, true));
         r = gf_run_add(run, snapshot, holder, generation);
         return r < 0 ? r : 1;
 }
@@ -75,6 +95,17 @@ static int sift_one(struct gf_run *run, struct gpufree_snapshot *snapshot, const
         generation = gf_respawn_generation(run, holder);
         if (generation > 0 || gf_is_kin(run->plan, run->report, holder))
                 return add_restarted(run, snapshot, holder, generation);
+        /*
+         * The plan said that holders had ended before they could be described, and it was to be carried out by force:
+         * what is selected and has come since is what they handed it on to.
+         */
+        if (run->ladder.force && run->plan->snapshot->slipped > 0 &&
+            gf_started_since(run->plan->snapshot, holder->id.start_ticks)) {
+                int r = gf_run_add(run, snapshot, holder, 0);
+
+                run->chase = true;
+                return r < 0 ? r : 1;
+        }
         return gf_run_note(run, snapshot, holder, GPUFREE_FATE_NOT_IN_PLAN,
                            gf_asprintf("it came after the plan was shown and comes from none of the ended, so it was "
                                        "not signalled; the same command shows it when run again"));
@@ -108,6 +139,40 @@ int gf_rounds_look(struct gf_run *run)
         return look(run, &snapshot);
 }
 
+static bool was_there(const struct gpufree_snapshot *snapshot, const struct gf_ident *id)
+{
+        for (size_t i = 0; i < snapshot->holders.n; i++)
+                if (gf_ident_equal(&snapshot->holders.v[i].id, id))
+                        return true;
+        return false;
+}
+
+/*
+ * Selected by its PID, its age or its state, a process that is started again is not selected any more: it has another
+ * PID, it is young. The end of its like has brought nothing all the same.
+ */
+static bool is_restart_unselected(const struct gf_run *run, const struct gpufree_snapshot *snapshot,
+                                  const struct gpufree_holder *holder)
+{
+        bool meant = holder->asked;
+
+        for (size_t i = 0; i < holder->gpus.n; i++) {
+                const struct gf_gpu_use *use = &holder->gpus.v[i];
+
+                meant |= use->context && use->gpu >= 0 && (size_t)use->gpu < snapshot->inventory.gpus.n &&
+                         snapshot->inventory.gpus.v[use->gpu].selected;
+        }
+        return meant && !was_there(run->plan->snapshot, &holder->id) && !gf_run_find(run, &holder->id) &&
+               gf_respawn_generation(run, holder) > 0;
+}
+
+/* It was not asked for, so it is not ended: only told. */
+static int note_restart(struct gf_run *run, struct gpufree_snapshot *snapshot, const struct gpufree_holder *holder)
+{
+        note_newcomer(run, holder);
+        return gf_run_note(run, snapshot, holder, GPUFREE_FATE_SURVIVED, gf_respawn_sentence(run, holder, false));
+}
+
 /* 1: something is to be done; 0: a quiet look. */
 static int look_and_sift(struct gf_run *run)
 {
@@ -118,34 +183,22 @@ static int look_and_sift(struct gf_run *run)
         if (r < 0)
                 return r;
         for (size_t i = 0; i < snapshot->holders.n; i++) {
-                if (!snapshot->holders.v[i].selected)
+                if (snapshot->holders.v[i].selected)
+                        r = sift_one(run, snapshot, &snapshot->holders.v[i]);
+                else if (is_restart_unselected(run, snapshot, &snapshot->holders.v[i]))
+                        r = note_restart(run, snapshot, &snapshot->holders.v[i]);
+                else
                         continue;
-                r = sift_one(run, snapshot, &snapshot->holders.v[i]);
                 if (r < 0)
                         return r;
                 work |= r;
         }
+        /* Not quiet: what was seen to hold has ended, and may have handed it on. */
+        if (snapshot->slipped > 0 && may_chase(run)) {
+                run->chase = true;
+                work = 1;
+        }
         return work;
-}
-
-/* Kin that had gone before it could be pinned, in the climb that began with target `from`: it hops on as we look. */
-static bool is_hopping(const struct gf_run *run, size_t from)
-{
-        for (size_t i = from; i < run->targets.n; i++)
-                if (gf_run_fate(run, &run->targets.v[i])->fate == GPUFREE_FATE_ALREADY_GONE)
-                        return true;
-        return false;
-}
-
-/* Between two quiet looks: time for a supervisor to start again what was ended. */
-static void leave_time(struct gf_run *run)
-{
-        uint64_t since = gf_now_ms() - run->last_end_ms, next;
-
-        if (run->last_end_ms == 0 || since >= RESTART_MS)
-                return;
-        next = gf_deadline_in(RESTART_MS - since);
-        (void)gf_pidfds_wait(NULL, 0, next < run->deadline ? next : run->deadline, run->env->cancel_fd);
 }
 
 int gf_rounds(struct gf_run *run)
@@ -163,13 +216,16 @@ int gf_rounds(struct gf_run *run)
                         return r;
                 if (r == 0) {
                         if (++quiet < 2)
-                                leave_time(run);
+                                gf_restarts_wait(run);
                         continue;
                 }
                 quiet = 0;
                 r = gf_ladder_climb(run, run->ladder.force || run->climbs + 1 >= HURRY_FROM);
-                if (r == 0 && is_hopping(run, known))
+                if (r == 0 && (run->chase || is_hopping(run, known))) {
+                        run->chases += run->chase;
+                        run->chase = false;
                         r = gf_chase(run);
+                }
                 if (r == -ETIMEDOUT) /* its last look shows what is left */
                         return gf_rounds_look(run) < 0 ? run->look_error : r;
                 if (r < 0)

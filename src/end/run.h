@@ -37,8 +37,11 @@ struct gf_run {
         uint64_t last_end_ms; /* when a signalled process was last seen to have ended; 0 */
         uint64_t looks;
         unsigned climbs; /* how often a ladder was climbed */
+        unsigned chases; /* how often a restart was taken for a chain of forks and chased */
+        bool chase;      /* this round's newcomers are to be chased */
         bool cancelled, timed_out;
         int look_error;    /* why a look failed; 0 */
+        int broken;        /* why it was broken off half-way: -ENOMEM, …; 0 */
         bool looked_after; /* report->snapshot was taken after the last signal */
 };
 
@@ -66,6 +69,13 @@ void gf_pins_trim(struct gf_run *run);
  */
 int gf_pins_wait(struct gf_run *run, uint64_t until);
 
+/* ---- stop_owners.c: with ladder.stop_owner, each owner's own command. 0, -ECANCELED, -ENOMEM ---- */
+int gf_stop_owners(struct gf_run *run);
+/* Was something ended that is known to be started again, and its owner not stopped? */
+bool gf_restart_is_due(const struct gf_run *run);
+/* The same as a sentence of the report, where nothing has come back yet. */
+int gf_say_restarts(struct gf_run *run);
+
 /* ---- ladder.c: first signal, wait, SIGKILL, wait, for every target that is still to do ---- */
 /* 0; -ECANCELED, -ETIMEDOUT (run->cancelled, run->timed_out say so as well); -ENOSYS, -ENOMEM. */
 int gf_ladder_climb(struct gf_run *run, bool force);
@@ -85,11 +95,15 @@ int gf_rounds_look(struct gf_run *run);
  */
 int gf_chase(struct gf_run *run);
 
+/* ---- restarts.c ---- */
+/* Between two quiet looks: time for whoever may start again what was ended to do so, where there is such. */
+void gf_restarts_wait(struct gf_run *run);
+
 /* ---- respawn.c ---- */
 /* How many ended processes this one follows as a restart: 0, it is none. */
 unsigned gf_respawn_generation(const struct gf_run *run, const struct gpufree_holder *holder);
-/* Who starts it again, and the command that stops that. */
-char *gf_respawn_sentence(struct gf_run *run, const struct gpufree_holder *holder);
+/* Who starts it again, and the command that stops that. `each_time`: it was ended more than once. */
+char *gf_respawn_sentence(struct gf_run *run, const struct gpufree_holder *holder, bool each_time);
 
 /* ---- stuck.c: why a process lives on ---- */
 /* "state D (uninterruptible), waits in nv_close, SIGKILL pending: …"; NULL: gone, or out of memory. */
@@ -99,3 +113,5 @@ char *gf_stuck_describe(char state, const char *wchan, const char *status);
 
 /* ---- outcome.c: the report's last part: memory, outcome, sentences ---- */
 int gf_conclude(struct gf_run *run);
+/* The same where even that fails for lack of memory: what was begun is reported, nothing is verified. */
+void gf_conclude_poorly(struct gf_run *run);

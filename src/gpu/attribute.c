@@ -133,6 +133,7 @@ static void prepare(struct gf_attribution *a)
         struct gf_inventory *inventory = &snapshot->inventory;
 
         snapshot->dead.n = 0;
+        snapshot->dmabufs.n = 0;
         for (size_t i = 0; i < snapshot->holders.n; i++) {
                 snapshot->holders.v[i].gpus.n = 0;
                 a->by_pid[i] = (struct gf_pid_index){ snapshot->holders.v[i].id.pid, i };
@@ -150,6 +151,7 @@ static void prepare(struct gf_attribution *a)
                         a->views[device->gpu].visible = true;
         }
         a->all_lists_ok = true;
+        a->foreign_pids = !snapshot->initial_pidns && gf_driver_numbers_globally(snapshot->driver.version);
         for (size_t i = 0; i < inventory->gpus.n; i++) {
                 struct gpufree_gpu *gpu = &inventory->gpus.v[i];
                 struct gf_view *view = &a->views[i];
@@ -160,7 +162,7 @@ static void prepare(struct gf_attribution *a)
                         a->nvidia_gpus++;
                         view->driver = gf_driver_gpu_of(&snapshot->driver, gpu);
                 }
-                gpu->lists_complete = view->driver && view->driver->lists_ok;
+                gpu->lists_complete = view->driver && view->driver->lists_ok && !a->foreign_pids;
                 view->silent = !gpu->lists_complete;
                 if (gpu->vendor == GPUFREE_VENDOR_NVIDIA && view->silent)
                         a->all_lists_ok = false;
@@ -215,7 +217,16 @@ static void promote_unlisted(struct gf_attribution *a, size_t gpu)
                 }
 }
 
-/* The driver says nothing reliable: what a process has open decides; where that tells nothing, everybody counts. */
+static bool may_have_context(const struct gf_attribution *a, const struct gpufree_holder *holder)
+{
+        return gf_uses_uvm(a, holder) || gf_has_class(a, holder, GF_CLASS_VFIO_GROUP) ||
+               gf_has_class(a, holder, GF_CLASS_VFIO_CDEV);
+}
+
+/*
+ * The driver says nothing reliable: what a process has open decides. Where that tells nothing, everybody counts who can
+ * have a context: on NVIDIA's whoever uses UVM, which a persistence daemon or a monitor does not.
+ */
 static void promote_by_evidence(struct gf_attribution *a, size_t gpu)
 {
         bool nvidia = a->snapshot->inventory.gpus.v[gpu].vendor == GPUFREE_VENDOR_NVIDIA, any = false;
@@ -233,7 +244,7 @@ static void promote_by_evidence(struct gf_attribution *a, size_t gpu)
         for (size_t i = 0; i < a->snapshot->holders.n && !any; i++) {
                 struct gf_gpu_use *use = gf_use_find(&a->snapshot->holders.v[i], gpu);
 
-                if (use)
+                if (use && (!nvidia || may_have_context(a, &a->snapshot->holders.v[i])))
                         use->context = true;
         }
 }

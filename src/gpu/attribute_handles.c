@@ -143,6 +143,12 @@ static int find_exporter(const struct gf_attribution *a, const struct share *sha
 
 static int give_dmabuf(struct gf_attribution *a, const struct share *group, size_t n, size_t gpu)
 {
+        struct gf_dmabuf *given = gf_vec_add(&a->snapshot->dmabufs);
+
+        if (!given)
+                return -ENOMEM;
+        *given = (struct gf_dmabuf){ group[0].dev, group[0].ino, group[0].bytes, (int)gpu,
+                                     a->snapshot->holders.v[group[0].holder].id.pid };
         for (size_t i = 0; i < n; i++) {
                 struct gpufree_holder *holder = &a->snapshot->holders.v[group[i].holder];
                 struct gf_gpu_use *use;
@@ -180,11 +186,10 @@ int gf_attribute_dmabufs(struct gf_attribution *a)
         return r < 0 ? r : 0;
 }
 
-/* Has it nvidiactl or UVM and no GPU's node? An exported memory handle looks like that. */
+/* Has it nvidiactl and no GPU's node? An exported memory handle looks like that. */
 static bool is_handle_holder(const struct gf_attribution *a, const struct gpufree_holder *holder)
 {
-        if (holder->gpus.n > 0 ||
-            (!gf_has_class(a, holder, GF_CLASS_NVIDIA_CTL) && !gf_has_class(a, holder, GF_CLASS_NVIDIA_UVM)))
+        if (holder->gpus.n > 0 || !gf_has_class(a, holder, GF_CLASS_NVIDIA_CTL))
                 return false;
         for (size_t i = 0; i < a->snapshot->inventory.gpus.n; i++)
                 if (gf_has_node(a, holder, i))

@@ -21,6 +21,15 @@ static bool was_refused(const struct gf_attribution *a, pid_t pid)
         return false;
 }
 
+/* It has a queue or a ring that the scan could not see into: what the driver lists may lie in there. */
+static bool was_opaque(const struct gf_attribution *a, pid_t pid)
+{
+        for (size_t i = 0; i < a->snapshot->scan.opaque.n; i++)
+                if (a->snapshot->scan.opaque.v[i] == pid)
+                        return true;
+        return false;
+}
+
 /* Does what the process has open bear out that it uses this GPU? Otherwise the PID is of another namespace, or stale.
  */
 static bool confirms(const struct gf_attribution *a, const struct gpufree_holder *holder, size_t gpu)
@@ -46,7 +55,7 @@ static int add_listed(struct gf_attribution *a, size_t gpu, pid_t pid, uint64_t 
                 return 0;
         }
         /* Not seen is not dead: it could not be looked at, or this GPU was not looked for. */
-        if (was_refused(a, pid) || !a->views[gpu].visible)
+        if (was_refused(a, pid) || was_opaque(a, pid) || !a->views[gpu].visible)
                 return 0;
         dead = gf_vec_add(&a->snapshot->dead);
         if (!dead)
@@ -94,7 +103,7 @@ int gf_attribute_listed(struct gf_attribution *a)
                 _cleanup_free_ struct gf_driver_process *sorted = NULL;
                 size_t n = driver ? driver->processes.n : 0;
 
-                if (n == 0)
+                if (n == 0 || a->foreign_pids)
                         continue;
                 sorted = calloc(n, sizeof(*sorted));
                 if (!sorted)

@@ -31,8 +31,12 @@ struct gf_attribution {
         struct gf_view *views;       /* one a GPU */
         bool uvm_visible;            /* the UVM device was looked for */
         bool all_lists_ok;           /* of every NVIDIA GPU: "not listed" means not listed anywhere */
+        bool foreign_pids;           /* the lists' PIDs are those of another PID namespace: they name nobody here */
         size_t nvidia_gpus;
 };
+
+/* Does a driver of this version list PIDs as the initial PID namespace numbers them, whoever asks? */
+bool gf_driver_numbers_globally(const char *version);
 
 /* Memory of the GPU that nothing accounts for until now; GPUFREE_UNKNOWN. Never below 0. */
 uint64_t gf_view_left(const struct gf_attribution *a, size_t gpu);

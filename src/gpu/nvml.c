@@ -188,6 +188,28 @@ static int take_processes(struct intake *in, const struct gf_wire_processes *wir
         return 0;
 }
 
+static int take_samples(struct intake *in, const struct gf_wire_samples *wire)
+{
+        struct gf_driver_gpu *gpu;
+
+        if (in->current < 0 || (int)wire->index != in->current || in->report.gpus.n != (size_t)in->current + 1 ||
+            wire->n == 0 || wire->n > GF_WIRE_BATCH || in->n_processes + wire->n > GF_WIRE_PROCESSES_MAX)
+                return -EBADMSG;
+        gpu = &in->report.gpus.v[in->current];
+        in->n_processes += wire->n;
+        for (uint32_t i = 0; i < wire->n; i++) {
+                struct gf_driver_sample *sample;
+
+                if (wire->v[i].pid == 0 || wire->v[i].pid > INT32_MAX || wire->v[i].sm > 100)
+                        return -EBADMSG;
+                sample = gf_vec_add(&gpu->samples);
+                if (!sample)
+                        return -ENOMEM;
+                *sample = (struct gf_driver_sample){ (pid_t)wire->v[i].pid, wire->v[i].sm };
+        }
+        return 0;
+}
+
 /* One record: 1 the answer is whole, 0 go on, -EBADMSG, -ENOMEM. */
 static int take_record(struct gf_nvml *nvml, struct intake *in, const union gf_wire *wire, size_t length)
 {
@@ -204,6 +226,8 @@ static int take_record(struct gf_nvml *nvml, struct intake *in, const union gf_w
                 return length == sizeof(wire->gpu) ? take_gpu(in, &wire->gpu) : -EBADMSG;
         case GF_WIRE_PROCESSES:
                 return length == sizeof(wire->processes) ? take_processes(in, &wire->processes) : -EBADMSG;
+        case GF_WIRE_SAMPLES:
+                return length == sizeof(wire->samples) ? take_samples(in, &wire->samples) : -EBADMSG;
         case GF_WIRE_END:
                 return length == sizeof(wire->mark) && in->status_seen && in->report.gpus.n == in->gpus ? 1 : -EBADMSG;
         default:

@@ -61,6 +61,14 @@ struct nvml_pci {
 #define NVML_SLOT_MAX 32
 #define NVML_LIST_CAP 950 /* the kernel driver lists no more */
 
+/* One process's share of the GPU since the time that was asked about; the times are the library's own. */
+struct nvml_utilization {
+        uint32_t pid;
+        uint64_t time_us;
+        uint32_t sm, memory, encoder, decoder; /* percent */
+};
+_Static_assert(sizeof(struct nvml_utilization) == 32, "nvmlProcessUtilizationSample_t");
+
 #define NVML_UUID_SIZE 96
 #define NVML_NAME_SIZE 96
 #define NVML_VERSION_SIZE 80
@@ -76,5 +84,7 @@ typedef int (*nvml_device_pci_fn)(nvml_device device, struct nvml_pci *pci);
 typedef int (*nvml_device_memory1_fn)(nvml_device device, struct nvml_memory_v1 *memory);
 typedef int (*nvml_device_memory2_fn)(nvml_device device, struct nvml_memory_v2 *memory);
 typedef int (*nvml_device_list_fn)(nvml_device device, unsigned *count, void *slots);
+typedef int (*nvml_device_utilization_fn)(nvml_device device, struct nvml_utilization *samples, unsigned *count,
+                                         uint64_t since_us);
 typedef int (*nvml_device_mig_fn)(nvml_device device, unsigned *current, unsigned *pending);
 typedef int (*nvml_device_mig_handle_fn)(nvml_device device, unsigned index, nvml_device *mig);

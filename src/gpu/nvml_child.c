@@ -19,7 +19,8 @@ struct child {
         uint64_t sequence;
         struct gf_nvml_api api;
         bool initialised;
-        struct gf_wire_status status; /* of loading and initialising */
+        uint64_t sampled_us[GF_WIRE_GPUS_MAX]; /* the latest sample of each GPU */
+        struct gf_wire_status status;          /* of loading and initialising */
 };
 
 /* The first symbol that the library has. `symbols` is one string of names joined by NULs, with an empty one at the end.
@@ -67,6 +68,7 @@ static void bind_api(struct gf_nvml_api *api)
         bind_symbol(api, &api->mig_mode, "nvmlDeviceGetMigMode\0");
         bind_symbol(api, &api->max_mig, "nvmlDeviceGetMaxMigDeviceCount\0");
         bind_symbol(api, &api->mig_handle, "nvmlDeviceGetMigDeviceHandleByIndex\0");
+        bind_symbol(api, &api->utilization, "nvmlDeviceGetProcessUtilization\0");
         bind_lists(api);
 }
 
@@ -229,7 +231,36 @@ static bool say_processes(const struct child *child, uint32_t index, const gf_wi
         return true;
 }
 
-static bool answer_gpu(const struct child *child, uint32_t index, enum gf_nvml_question question)
+static bool say_samples(const struct child *child, uint32_t index, const gf_wire_samples_vec *list)
+{
+        for (size_t at = 0; at < list->n; at += GF_WIRE_BATCH) {
+                struct gf_wire_samples batch = { .index = index };
+                size_t n = list->n - at < GF_WIRE_BATCH ? list->n - at : GF_WIRE_BATCH;
+
+                batch.n = (uint32_t)n;
+                memcpy(batch.v, list->v + at, n * sizeof(batch.v[0]));
+                if (!say(child, &batch, sizeof(batch), GF_WIRE_SAMPLES))
+                        return false;
+        }
+        return true;
+}
+
+static bool answer_samples(struct child *child, nvml_device device, struct gf_wire_gpu *gpu)
+{
+        gf_wire_samples_vec list = { 0 };
+        uint32_t code;
+        bool heard;
+
+        code = gf_nvml_samples_read(&child->api, device, &child->sampled_us[gpu->index], &list);
+        gpu->lists_ok = code == NVML_SUCCESS; /* of the samples, here */
+        if (code != NVML_SUCCESS)
+                note(gpu, GF_CALL_SAMPLES, code);
+        heard = say(child, gpu, sizeof(*gpu), GF_WIRE_GPU) && say_samples(child, gpu->index, &list);
+        gf_vec_done(&list);
+        return heard;
+}
+
+static bool answer_gpu(struct child *child, uint32_t index, enum gf_nvml_question question)
 {
         const struct gf_nvml_api *api = &child->api;
         struct gf_wire_mark begin = { .index = index };
@@ -253,6 +284,8 @@ static bool answer_gpu(const struct child *child, uint32_t index, enum gf_nvml_q
                 return say(child, &gpu, sizeof(gpu), GF_WIRE_GPU);
         }
         read_identity(api, device, &gpu);
+        if (question == GF_NVML_SAMPLES)
+                return answer_samples(child, device, &gpu);
         read_memory(api, device, &gpu);
         if (question == GF_NVML_ALL) {
                 code = gf_nvml_lists_read(api, device, &list);

@@ -31,6 +31,7 @@ struct gf_nvml_api {
         nvml_device_memory1_fn memory1;
         nvml_device_memory2_fn memory2;
         nvml_device_list_fn list[GF_NVML_LIST_COUNT][GF_NVML_LIST_VERSIONS];
+        nvml_device_utilization_fn utilization;
         nvml_device_mig_fn mig_mode;
         nvml_device_mig_handle_fn mig_handle;
 };
@@ -43,6 +44,11 @@ typedef GF_VEC(struct gf_wire_process) gf_wire_processes_vec;
  * failure. Exits the child when memory runs out.
  */
 uint32_t gf_nvml_lists_read(const struct gf_nvml_api *api, nvml_device device, gf_wire_processes_vec *list);
+
+typedef GF_VEC(struct gf_wire_sample) gf_wire_samples_vec;
+/* nvml_samples.c: the shares of processes since *since_us, which moves on to the latest of them. As above. */
+uint32_t gf_nvml_samples_read(const struct gf_nvml_api *api, nvml_device device, uint64_t *since_us,
+                              gf_wire_samples_vec *list);
 
 /*
  * Size of a slot, from what the library wrote into `buf` (`capacity` slots of NVML_SLOT_MAX bytes, filled by

@@ -8,7 +8,7 @@
  * sizes, counts and numbers are checked, texts cut, and what breaks the rules ends the child.
  *
  * parent: ASK
- * child:  STATUS, then for each GPU BEGIN (so that a hang has a name), GPU, PROCESSES…, then END
+ * child:  STATUS, then for each GPU BEGIN (so that a hang has a name), GPU, PROCESSES… or SAMPLES…, then END
  */
 #define GF_WIRE_MAGIC 0x4c4d5647u
 
@@ -19,6 +19,7 @@ enum gf_wire_type {
         GF_WIRE_GPU,
         GF_WIRE_PROCESSES,
         GF_WIRE_END,
+        GF_WIRE_SAMPLES,
 };
 
 struct gf_wire_head {
@@ -39,6 +40,7 @@ enum gf_wire_call {
         GF_CALL_HANDLE, /* nvmlDeviceGetHandleByIndex_v2 */
         GF_CALL_MEMORY,
         GF_CALL_LISTS,
+        GF_CALL_SAMPLES,
         GF_CALL_MAX_,
 };
 
@@ -79,6 +81,15 @@ struct gf_wire_processes {
         struct gf_wire_process v[GF_WIRE_BATCH];
 };
 
+struct gf_wire_sample {
+        uint32_t pid, sm; /* percent */
+};
+struct gf_wire_samples {
+        struct gf_wire_head head;
+        uint32_t index, n;
+        struct gf_wire_sample v[GF_WIRE_BATCH];
+};
+
 /* Also for BEGIN (index of the GPU) and END. */
 struct gf_wire_mark {
         struct gf_wire_head head;
@@ -94,5 +105,6 @@ union gf_wire {
         struct gf_wire_status status;
         struct gf_wire_gpu gpu;
         struct gf_wire_processes processes;
+        struct gf_wire_samples samples;
         struct gf_wire_mark mark;
 };

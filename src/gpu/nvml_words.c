@@ -55,9 +55,13 @@ static const struct words table[] = {
 };
 
 static const char *const calls[] = {
-        [GF_CALL_LOAD] = "loading NVML",         [GF_CALL_INIT] = "initialising NVML",
-        [GF_CALL_COUNT] = "counting the GPUs",   [GF_CALL_HANDLE] = "opening the GPU",
-        [GF_CALL_MEMORY] = "reading its memory", [GF_CALL_LISTS] = "reading its process lists",
+        [GF_CALL_LOAD] = "loading NVML",
+        [GF_CALL_INIT] = "initialising NVML",
+        [GF_CALL_COUNT] = "counting the GPUs",
+        [GF_CALL_HANDLE] = "opening the GPU",
+        [GF_CALL_MEMORY] = "reading its memory",
+        [GF_CALL_LISTS] = "reading its process lists",
+        [GF_CALL_SAMPLES] = "reading its utilisation",
 };
 
 void gf_nvml_sentence(uint32_t call, uint32_t code, int gpu, const char *detail, char *buf, size_t size)

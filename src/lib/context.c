@@ -36,6 +36,7 @@ gpufree *gpufree_unref(gpufree *context)
                 return NULL;
         gf_nvml_stop(context->nvml);
         gf_env_done(&context->env);
+        gf_rules_done(&context->rules);
         free(context);
         return NULL;
 }

@@ -126,6 +126,13 @@ size_t gpufree_holder_gpu_count(const gpufree_holder *holder)
         return holder ? holder->gpus.n : 0;
 }
 
+uint64_t gpufree_holder_gpu_busy(const gpufree_holder *holder, size_t position)
+{
+        if (position >= gpufree_holder_gpu_count(holder) || !holder->gpus.v[position].sampled)
+                return GPUFREE_UNKNOWN;
+        return holder->gpus.v[position].busy;
+}
+
 int gpufree_holder_gpu(const gpufree_holder *holder, size_t position, int *ret_gpu, uint64_t *ret_memory,
                        bool *ret_context)
 {

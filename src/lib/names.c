@@ -66,6 +66,41 @@ const char *gpufree_fate_name(enum gpufree_fate fate)
                 return "survived";
         case GPUFREE_FATE_NOT_IN_PLAN:
                 return "not-in-plan";
+        case GPUFREE_FATE_BY_OWNER:
+                return "ended-by-owner";
         }
         return NULL;
+}
+
+const char *gpufree_restart_name(enum gpufree_restart restart)
+{
+        switch (restart) {
+        case GPUFREE_RESTART_NO:
+                return "no";
+        case GPUFREE_RESTART_AFTER_KILL:
+                return "after-kill";
+        case GPUFREE_RESTART_YES:
+                return "yes";
+        case GPUFREE_RESTART_UNKNOWN:
+        default:
+                return "unknown";
+        }
+}
+
+const char *gpufree_stop_outcome_name(enum gpufree_stop_outcome outcome)
+{
+        switch (outcome) {
+        case GPUFREE_STOP_DONE:
+                return "done";
+        case GPUFREE_STOP_FAILED:
+                return "failed";
+        case GPUFREE_STOP_REFUSED:
+                return "refused";
+        case GPUFREE_STOP_TIMED_OUT:
+                return "timed-out";
+        case GPUFREE_STOP_CANCELLED:
+                return "cancelled";
+        default:
+                return "unknown";
+        }
 }

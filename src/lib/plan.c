@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "model/report.h"
+#include "end/end.h"
 
 size_t gpufree_plan_target_count(const gpufree_plan *plan)
 {
@@ -9,6 +9,11 @@ size_t gpufree_plan_target_count(const gpufree_plan *plan)
 const gpufree_holder *gpufree_plan_target(const gpufree_plan *plan, size_t position)
 {
         return position < gpufree_plan_target_count(plan) ? plan->targets.v[position] : NULL;
+}
+
+const char *gpufree_plan_refusal(const gpufree_plan *plan)
+{
+        return plan ? plan->refusal : NULL;
 }
 
 size_t gpufree_plan_spared_count(const gpufree_plan *plan)
@@ -88,4 +93,48 @@ uint64_t gpufree_plan_memory(const gpufree_plan *plan, size_t gpu)
                         add(&sum, dead->memory);
         }
         return sum;
+}
+
+#define GIVE(ret, value)                                                                                               \
+        do {                                                                                                           \
+                if (ret)                                                                                               \
+                        *(ret) = (value);                                                                              \
+        } while (0)
+
+static enum gpufree_restart restart_of(const struct gf_stop *stop)
+{
+        switch (stop->again) {
+        case GF_AGAIN_NO:
+                return GPUFREE_RESTART_NO;
+        case GF_AGAIN_ON_KILL:
+                return GPUFREE_RESTART_AFTER_KILL;
+        case GF_AGAIN_YES:
+                return GPUFREE_RESTART_YES;
+        case GF_AGAIN_UNKNOWN:
+        default:
+                return GPUFREE_RESTART_UNKNOWN;
+        }
+}
+
+int gpufree_plan_owner(const gpufree_plan *plan, size_t position, enum gpufree_restart *ret_restart,
+                       const char **ret_owner, const char **ret_why, const char **ret_command, const char **ret_advice,
+                       const char **ret_warning, const char **ret_refusal, int *ret_stop, bool *ret_run)
+{
+        static const struct gf_plan_stop nothing;
+        const struct gf_plan_stop *entry;
+
+        if (position >= gpufree_plan_target_count(plan))
+                return -ERANGE;
+        entry = gf_plan_stop_of(plan, position);
+        GIVE(ret_stop, entry ? (int)(entry - plan->stops.v) : -1);
+        entry = entry ? entry : &nothing;
+        GIVE(ret_restart, restart_of(&entry->stop));
+        GIVE(ret_owner, entry->stop.owner);
+        GIVE(ret_why, entry->stop.why);
+        GIVE(ret_command, entry->stop.argv.n > 0 ? entry->stop.text : NULL);
+        GIVE(ret_advice, entry->stop.argv.n > 0 ? NULL : entry->stop.text);
+        GIVE(ret_warning, entry->stop.warning);
+        GIVE(ret_refusal, entry->stop.refusal);
+        GIVE(ret_run, gf_stop_runs(&entry->stop));
+        return 0;
 }

@@ -74,3 +74,27 @@ int gpufree_report_gpu(const gpufree_report *report, size_t position, const gpuf
         GIVE(ret_sentence, verdict->sentence);
         return 0;
 }
+
+size_t gpufree_report_stop_count(const gpufree_report *report)
+{
+        return report ? report->stops.n : 0;
+}
+
+int gpufree_report_stop(const gpufree_report *report, size_t position, const char **ret_owner, const char **ret_command,
+                        enum gpufree_stop_outcome *ret_outcome, int *ret_status, const char **ret_output,
+                        const char **ret_sentence, uint64_t *ret_elapsed_ms)
+{
+        const struct gf_stop_entry *entry;
+
+        if (position >= gpufree_report_stop_count(report))
+                return -ERANGE;
+        entry = &report->stops.v[position];
+        GIVE(ret_owner, entry->owner);
+        GIVE(ret_command, entry->command);
+        GIVE(ret_outcome, (enum gpufree_stop_outcome)entry->outcome);
+        GIVE(ret_status, entry->status);
+        GIVE(ret_output, entry->output);
+        GIVE(ret_sentence, entry->sentence);
+        GIVE(ret_elapsed_ms, entry->elapsed_ms);
+        return 0;
+}

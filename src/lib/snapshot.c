@@ -32,6 +32,25 @@ uint64_t gpufree_snapshot_processes(const gpufree_snapshot *snapshot)
         return snapshot ? snapshot->scan.processes : GPUFREE_UNKNOWN;
 }
 
+int gpufree_snapshot_count(const gpufree_snapshot *snapshot, struct gpufree_look_count *ret_count, size_t size)
+{
+        struct gpufree_look_count count = { 0 };
+
+        if (!snapshot || !ret_count || size < sizeof(uint64_t) || size > sizeof(count))
+                return -EINVAL;
+        count.threads = snapshot->scan.threads;
+        count.threads_existing = snapshot->scan.existing > 0 ? snapshot->scan.existing : GPUFREE_UNKNOWN;
+        count.vanished = snapshot->scan.vanished;
+        count.opaque = snapshot->scan.opaque_queues;
+        for (size_t i = 0; i < snapshot->scan.refused.n; i++)
+                if (snapshot->scan.refused.v[i].why == GF_REFUSED_PERMISSION)
+                        count.refused_permission++;
+                else
+                        count.refused_other++;
+        memcpy(ret_count, &count, size);
+        return 0;
+}
+
 uint64_t gpufree_snapshot_unreadable(const gpufree_snapshot *snapshot)
 {
         return snapshot ? snapshot->unreadable : GPUFREE_UNKNOWN;

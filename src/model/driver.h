@@ -22,6 +22,12 @@ struct gf_driver_process {
         uint32_t gpu_instance, compute_instance; /* UINT32_MAX: no MIG */
 };
 
+/* A process's share of a GPU over the time since the question before. */
+struct gf_driver_sample {
+        pid_t pid;
+        unsigned sm; /* percent, 0 to 100 */
+};
+
 /* One MIG instance of a GPU; old drivers name it "MIG-GPU-…/1/0", newer ones "MIG-…". */
 struct gf_driver_mig {
         char uuid[96];
@@ -37,6 +43,7 @@ struct gf_driver_gpu {
         char error[256];                            /* a sentence with the next step; "" */
         GF_VEC(struct gf_driver_process) processes; /* each PID once per instance */
         GF_VEC(struct gf_driver_mig) migs;
+        GF_VEC(struct gf_driver_sample) samples;
 };
 
 struct gf_driver_report {

@@ -48,6 +48,7 @@ gpufree_snapshot *gpufree_snapshot_unref(gpufree_snapshot *snapshot)
                 gf_holder_done(&snapshot->holders.v[i]);
         gf_vec_done(&snapshot->holders);
         gf_vec_done(&snapshot->dead);
+        gf_vec_done(&snapshot->dmabufs);
         gf_strv_done(&snapshot->gaps);
         free(snapshot);
         return NULL;

@@ -60,6 +60,8 @@ struct gf_gpu_use {
         bool context;   /* holds it; false: merely open */
         bool listed;    /* the driver lists this PID there */
         bool inherited; /* memory is booked to a dead process, this one keeps it */
+        bool sampled;   /* `busy` is known */
+        unsigned busy;  /* percent of the time sampled */
 };
 
 struct gpufree_holder {
@@ -84,6 +86,15 @@ struct gf_dead {
         uint64_t memory;
 };
 
+/* A dma-buf that attribution gave to a GPU: counted once, however many processes have it. */
+struct gf_dmabuf {
+        dev_t dev;
+        ino_t ino; /* 0: the scan could not tell it from others of the same process */
+        uint64_t bytes;
+        int gpu;
+        pid_t pid; /* one that has it */
+};
+
 struct gpufree_snapshot {
         unsigned refs;
         struct gf_inventory inventory;
@@ -91,9 +102,13 @@ struct gpufree_snapshot {
         struct gf_scan scan;
         GF_VEC(struct gpufree_holder) holders;
         GF_VEC(struct gf_dead) dead;
+        GF_VEC(struct gf_dmabuf) dmabufs;
         gf_strv gaps;        /* sentences; none: complete */
         uint64_t unreadable; /* of those asked about */
+        uint64_t slipped;    /* seen to hold, and ended before they could be described */
         bool initial_pidns;
+        bool blind; /* holders were selected by GPU, and the driver's library does not say who holds one */
+        bool by_process; /* processes were picked by what they are, and no GPU was named */
         uint64_t elapsed_us;
         uint64_t boot_ticks; /* now, in clock ticks after boot: what "older than" is measured against */
 };

@@ -32,6 +32,13 @@ gpufree_report *gpufree_report_unref(gpufree_report *report)
         for (size_t i = 0; i < report->gpus.n; i++)
                 free(report->gpus.v[i].sentence);
         gf_vec_done(&report->gpus);
+        for (size_t i = 0; i < report->stops.n; i++) {
+                free(report->stops.v[i].owner);
+                free(report->stops.v[i].command);
+                free(report->stops.v[i].output);
+                free(report->stops.v[i].sentence);
+        }
+        gf_vec_done(&report->stops);
         gpufree_snapshot_unref(report->snapshot);
         free(report);
         return NULL;
@@ -43,6 +50,13 @@ gpufree_plan *gpufree_plan_unref(gpufree_plan *plan)
                 return NULL;
         gf_vec_done(&plan->targets);
         gf_vec_done(&plan->spared);
+        free(plan->refusal);
+        for (size_t i = 0; i < plan->stops.n; i++) {
+                gf_stop_done(&plan->stops.v[i].stop);
+                gf_strv_done(&plan->stops.v[i].others);
+        }
+        gf_vec_done(&plan->stops);
+        gf_vec_done(&plan->stop_of);
         gpufree_snapshot_unref(plan->snapshot);
         free(plan);
         return NULL;

@@ -2,12 +2,30 @@
 #pragma once
 
 #include "model/holder.h"
+#include "model/stop.h"
+
+/* An owner and what stops it: one for all targets that the same command stops. */
+struct gf_plan_stop {
+        struct gf_stop stop;
+        gf_strv others; /* "123 (comm)": holders that are no targets and would be ended with it */
+};
+
+/* One run of such a command. */
+struct gf_stop_entry {
+        char *owner, *command, *output, *sentence; /* output: raw, NULL when not run */
+        int outcome;                               /* enum gpufree_stop_outcome */
+        int status;                                /* of the command; -1: it did not end */
+        uint64_t elapsed_ms;
+};
 
 /* What a kill would do. Targets and spared point into the snapshot, which the plan keeps alive. */
 struct gpufree_plan {
         struct gpufree_snapshot *snapshot;
         GF_VEC(const struct gpufree_holder *) targets;
         GF_VEC(const struct gpufree_holder *) spared;
+        char *refusal; /* why it is not carried out; NULL: it is */
+        GF_VEC(struct gf_plan_stop) stops;
+        GF_VEC(size_t) stop_of; /* of each target, its position in `stops`; empty: not looked for */
 };
 
 struct gf_fate_entry {
@@ -33,6 +51,7 @@ struct gpufree_report {
         struct gpufree_snapshot *snapshot; /* a reference */
         GF_VEC(struct gf_fate_entry) fates;
         GF_VEC(struct gf_gpu_verdict) gpus;
+        GF_VEC(struct gf_stop_entry) stops;
 };
 int gf_report_new(struct gpufree_snapshot *snapshot, struct gpufree_report **ret_report);
 void gf_report_set_snapshot(struct gpufree_report *report, struct gpufree_snapshot *snapshot);

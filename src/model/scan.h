@@ -60,7 +60,9 @@ struct gf_scan {
         GF_VEC(struct gf_refused) refused;
         uint64_t processes; /* looked at, the refused included */
         uint64_t threads;
+        uint64_t existing; /* threads that the kernel counts on the whole machine, at the end; 0 unknown */
         uint64_t vanished; /* ended while being looked at: no gap */
+        uint64_t slipped;  /* of them, those that had been seen to hold: what they held may have gone on to a fork */
         /*
          * Sockets with descriptors waiting in them, rings with files that have no name: /proc shows that they are
          * there, not what they hold. Each is counted once; the processes that have one are in `opaque`, sorted.

@@ -7,6 +7,27 @@
 
 /* As `docker ps` shows it. */
 #define SHORT_ID 12
+#define LONG_NUMBER 24
+
+/* "process_api/6d9c83fcea03": long numbers of a path cut as container ids are; they tell nobody anything. */
+static char *short_path(const char *path)
+{
+        struct gf_str out = { 0 };
+        char *text = NULL;
+
+        while (*path) {
+                size_t n = strcspn(path, "/");
+                bool number = n >= LONG_NUMBER && strspn(path, "0123456789abcdefABCDEF-") >= n;
+
+                gf_str_addn(&out, path, number ? SHORT_ID : n);
+                path += n;
+                if (*path) {
+                        gf_str_addc(&out, '/');
+                        path++;
+                }
+        }
+        return gf_str_take(&out, &text) < 0 ? NULL : text;
+}
 
 char *gf_label_of(const char *kind, const char *runtime, const char *id, const char *name)
 {
@@ -14,6 +35,11 @@ char *gf_label_of(const char *kind, const char *runtime, const char *id, const c
         const char *open = name ? " (" : "", *close = name ? ")" : "";
         size_t shown = strlen(id);
 
+        if (strcmp(kind, "cgroup") == 0) {
+                _cleanup_free_ char *path = short_path(id);
+
+                return path ? gf_asprintf("cgroup %s", path) : NULL;
+        }
         if (strcmp(kind, "pod") == 0)
                 return gf_asprintf("pod %s", name ? name : id);
         if (strcmp(kind, "job") == 0)
@@ -26,7 +52,7 @@ char *gf_label_of(const char *kind, const char *runtime, const char *id, const c
                 open = name = close = "";
         if (!name)
                 name = "";
-        if (strcmp(kind, "vm") == 0 || strcmp(kind, "session") == 0 || strcmp(kind, "cgroup") == 0)
+        if (strcmp(kind, "vm") == 0 || strcmp(kind, "session") == 0)
                 return gf_asprintf("%s %s%s%s%s", kind, id, open, name, close);
         if (strcmp(kind, "container") == 0 || strcmp(kind, "monitor") == 0) {
                 const char *prefix = runtime ? runtime : "container";

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "owner/label.h"
 #include "owner/launcher.h"
@@ -241,6 +242,19 @@ static const struct gf_owner *most_telling(const struct gpufree_holder *holder)
         return NULL;
 }
 
+/* A cgroup that nothing is known of and that we are in ourselves says nothing. */
+static bool is_where_we_are(struct gf_env *env, const struct gpufree_holder *holder)
+{
+        _cleanup_(gf_strv_done) gf_strv lines = { 0 };
+
+        if (gf_cgroup_lines_read(env, getpid(), &lines) < 0 || lines.n != holder->facts.cgroups.n)
+                return false;
+        for (size_t i = 0; i < lines.n; i++)
+                if (strcmp(lines.v[i], holder->facts.cgroups.v[i]) != 0)
+                        return false;
+        return true;
+}
+
 int gf_owner_read_in(struct gf_env *env, const struct gf_places *places, struct gpufree_holder *holder)
 {
         struct gf_cgroup_chain chain;
@@ -264,7 +278,7 @@ int gf_owner_read_in(struct gf_env *env, const struct gf_places *places, struct 
         if (r < 0)
                 return r;
         shown = most_telling(holder);
-        if (!shown)
+        if (!shown || (is_kind(shown, "cgroup") && is_where_we_are(env, holder)))
                 return 0;
         free(holder->owner_label);
         holder->owner_label = gf_label_of(shown->kind, shown->runtime, shown->id, shown->name);

@@ -8,18 +8,6 @@
 #include "owner/names.h"
 #include "owner/stop.h"
 
-void gf_stop_done(struct gf_stop *stop)
-{
-        free(stop->owner);
-        free(stop->why);
-        gf_strv_done(&stop->argv);
-        free(stop->text);
-        free(stop->warning);
-        free(stop->refusal);
-        gf_strv_done(&stop->ask);
-        *stop = (struct gf_stop){ 0 };
-}
-
 bool gf_stop_same(const struct gf_stop *a, const struct gf_stop *b)
 {
         if (a->argv.n == 0 || a->argv.n != b->argv.n)
@@ -239,21 +227,26 @@ static bool is_contained(const struct gf_cgroup_owner *owner)
                !is_kind(owner, "session");
 }
 
+/* The script that runs gpufree waits for it: it is no loop around the holder. */
+static bool runs_us(struct gf_search *s, const struct gf_ident *id)
+{
+        struct gf_brief chain[GF_ANCESTORS_MAX];
+        size_t n = gf_ancestors(s->env, NULL, getppid(), chain, ELEMENTSOF(chain));
+
+        for (size_t i = 0; i < n; i++)
+                if (gf_ident_equal(&chain[i].id, id))
+                        return true;
+        return false;
+}
+
 /* Are we inside what would be stopped? Then the command would end us, and perhaps this very login. */
 static bool holds_ourselves(struct gf_search *s, const struct gf_cgroup_owner *owner, const struct gf_launcher *l)
 {
-        struct gf_brief chain[GF_ANCESTORS_MAX];
         struct gf_cgroup_chain own;
         _cleanup_(gf_strv_done) gf_strv lines = { 0 };
 
-        if (l->kind == GF_LAUNCHER_SUPERVISOR) {
-                size_t n = gf_ancestors(s->env, NULL, getppid(), chain, ELEMENTSOF(chain));
-
-                for (size_t i = 0; i < n; i++)
-                        if (gf_ident_equal(&chain[i].id, &l->child))
-                                return true;
-                return false;
-        }
+        if (l->kind == GF_LAUNCHER_SUPERVISOR)
+                return runs_us(s, &l->child);
         if (gf_cgroup_lines_read(s->env, getpid(), &lines) < 0)
                 return false;
         gf_cgroup_parse_lines(&lines, &own, NULL);
@@ -301,6 +294,8 @@ int gf_stop_find_in(struct gf_env *env, const struct gf_places *places, uint32_t
         r = is_contained(owner) ? 0 : gf_launcher_find(env, holder, &launcher);
         if (r < 0)
                 return r;
+        if (launcher.kind == GF_LAUNCHER_SHELL && runs_us(&s, &launcher.process.id))
+                launcher.kind = GF_LAUNCHER_NONE;
         if (launcher.kind == GF_LAUNCHER_SUPERVISOR)
                 gf_stop_launcher(&s, &launcher);
         else if (owner == &bare)

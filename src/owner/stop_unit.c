@@ -58,6 +58,7 @@ static void unit_again(struct gf_search *s, const struct gf_cgroup_owner *owner)
 
         if (gf_endswith(owner->id, ".scope")) {
                 s->stop->again = GF_AGAIN_NO;
+                s->stop->plain = true;
                 gf_search_say(s, &s->stop->why, "systemd starts no scope again");
                 return;
         }
@@ -119,6 +120,7 @@ void gf_stop_unit(struct gf_search *s, const struct gf_cgroup_owner *owner)
 void gf_stop_session(struct gf_search *s, const struct gf_cgroup_owner *owner)
 {
         s->stop->again = GF_AGAIN_NO;
+        s->stop->plain = true;
         gf_search_say(s, &s->stop->why, "nothing starts the processes of a login session again");
         if (!gf_plain_id(owner->id))
                 return;

@@ -267,6 +267,7 @@ static int look_in_proc(struct gf_env *env, const struct gf_wanted *wanted, pid_
         }
         scan->opaque_queues += more.opaque_queues;
         scan->vanished += more.vanished;
+        scan->slipped += more.slipped;
         return 0;
 }
 
@@ -300,10 +301,12 @@ static int confirm_all(struct gf_env *env, const gf_bpf_records *records, pid_li
                 r = gf_bpf_confirm_process(&confirm, &records->v[i], n, scan);
                 if (r < 0)
                         break;
-                if (r == GF_BPF_GONE)
+                if (r == GF_BPF_GONE) {
                         scan->vanished++;
-                else if (r == GF_BPF_UNSURE)
+                        scan->slipped++;
+                } else if (r == GF_BPF_UNSURE) {
                         r = add_pid(unsure, records->v[i].tgid);
+                }
                 if (r < 0)
                         break;
         }

@@ -125,11 +125,34 @@ static void user_free(void *userdata)
         free(u);
 }
 
+/*
+ * The file itself first: the C library's own look-up of services crashes when memory or descriptors run out while it
+ * reads its configuration (glibc 2.36, nss_database.c), and that must not end us half-way through a kill.
+ */
+static char *local_name(uid_t uid)
+{
+        _cleanup_free_ char *buf = malloc(PASSWD_MAX);
+        struct passwd pw, *found = NULL;
+        char *name = NULL;
+        FILE *f = buf ? fopen("/etc/passwd", "re") : NULL;
+
+        if (!f)
+                return NULL;
+        while (!name && fgetpwent_r(f, &pw, buf, PASSWD_MAX, &found) == 0 && found)
+                if (found->pw_uid == uid)
+                        name = strdup(found->pw_name);
+        (void)fclose(f);
+        return name;
+}
+
 static int read_user(struct gf_facts *facts)
 {
         struct user *u;
 
         if (facts->uid == UINT32_MAX)
+                return 0;
+        facts->user = local_name(facts->uid);
+        if (facts->user)
                 return 0;
         u = calloc(1, sizeof(*u));
         if (!u)

@@ -6,7 +6,9 @@
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -85,6 +87,30 @@ static int copy_wanted(struct gf_proc_job *job, const struct gf_wanted *wanted)
         return r;
 }
 
+/*
+ * Most anonymous files (events, timers, epoll) share one inode. Since Linux 5.16 an io_uring has one of its own, and a
+ * dma-buf a file system of its own: what has the shared inode needs no second look then.
+ */
+static void learn_anonymous(struct gf_proc_job *job)
+{
+        _cleanup_close_ int fd = -1;
+        unsigned version, part;
+        struct utsname u;
+        struct statx sx;
+
+        if (uname(&u) < 0 || sscanf(u.release, "%u.%u", &version, &part) != 2 || version < 5 ||
+            (version == 5 && part < 16))
+                return;
+        fd = eventfd(0, EFD_CLOEXEC);
+        if (fd < 0 || gf_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &sx) < 0 ||
+            (sx.stx_mode & S_IFMT) != 0)
+                return;
+        job->anon_major = sx.stx_dev_major;
+        job->anon_minor = sx.stx_dev_minor;
+        job->anon_ino = sx.stx_ino;
+        job->anon_known = true;
+}
+
 /* What this /proc can be trusted with, tried on ourselves. */
 static void try_proc(struct gf_proc_job *job)
 {
@@ -139,6 +165,7 @@ static int job_new(struct gf_env *env, const struct gf_wanted *wanted, struct gf
         }
         job->rootfd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         try_proc(job);
+        learn_anonymous(job);
         gf_dirwalk_init(&job->walk, job->procfd, job->walk_buffer, GF_PROC_BUFFER);
         *ret_job = job;
         return 0;

@@ -65,13 +65,27 @@ struct fd_at {
         int fd;
 };
 
+/* fdinfo is one record: a first read has all of it that fits, and a second one would only say that this was the end. */
+static ssize_t read_at_once(int dirfd, const char *path, char *buf, size_t size)
+{
+        _cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        ssize_t n;
+
+        if (fd < 0)
+                return -errno;
+        do
+                n = read(fd, buf, size);
+        while (n < 0 && errno == EINTR);
+        return n < 0 ? -errno : n;
+}
+
 static int read_fdinfo(struct gf_proc_worker *w, const struct fd_at *at, struct gf_fdinfo *ret)
 {
         char path[64], text[FDINFO_MAX];
         ssize_t n;
 
         (void)snprintf(path, sizeof(path), "%sfdinfo/%d", at->prefix, at->fd);
-        n = gf_read_head(w->dirfd, path, text, sizeof(text));
+        n = read_at_once(w->dirfd, path, text, sizeof(text));
         if (n < 0)
                 return (int)n;
         gf_parse_fdinfo(text, (size_t)n, ret);
@@ -161,9 +175,13 @@ static void dmabuf(struct gf_proc_worker *w, const struct fd_at *at, const struc
 /* A file without a type: an anonymous inode, whose link says what it is. */
 static void anonymous(struct gf_proc_worker *w, const struct fd_at *at, const struct statx *sx)
 {
+        const struct gf_proc_job *job = w->job;
         char target[64], path[64];
         ssize_t n;
 
+        if (job->anon_known && sx->stx_ino == job->anon_ino && sx->stx_dev_major == job->anon_major &&
+            sx->stx_dev_minor == job->anon_minor)
+                return;
         n = readlinkat(at->dir, at->name, target, sizeof(target) - 1);
         if (n <= 0)
                 return;

@@ -372,6 +372,7 @@ static int finish_locked(struct gf_proc_worker *w, uint32_t uid)
 
         if (w->gone) {
                 scan->vanished++;
+                scan->slipped += w->hits.n > 0;
                 return 0;
         }
         scan->processes++;

@@ -7,6 +7,8 @@
 #include "base/num.h"
 #include "select/values.h"
 
+#define REGEX_MAX 1024
+
 int gpufree_selection_new(gpufree_selection **ret_selection)
 {
         struct gpufree_selection *selection = calloc(1, sizeof(*selection));
@@ -145,6 +147,34 @@ static int add_text(void *userdata, const char *item, char **ret_error)
         return gf_strv_add(kind->list, item);
 }
 
+/*
+ * The C library makes a copy of what is repeated for each repetition: a few of them on top of each other take all the
+ * memory there is.
+ */
+static bool is_explosive(const char *regex)
+{
+        size_t groups = 0, bounds = 0;
+        bool set = false;
+
+        if (strlen(regex) > REGEX_MAX)
+                return true;
+        for (const char *c = regex; *c; c++) {
+                if (*c == '\\' && c[1]) {
+                        c++;
+                        continue;
+                }
+                if (*c == '[' || *c == ']')
+                        set = *c == '[';
+                if (set || !c[1] || !strchr("*+?{", c[1]))
+                        continue;
+                if (strchr("*+?}", *c))
+                        return true;
+                groups += *c == ')';
+                bounds += c[1] == '{';
+        }
+        return groups > 6 || bounds > 2;
+}
+
 static int add_match(struct gpufree_selection *selection, const char *value, char **ret_error)
 {
         _cleanup_free_ char *quoted = gf_quoted(value);
@@ -158,6 +188,8 @@ static int add_match(struct gpufree_selection *selection, const char *value, cha
         /* It would match every process: an empty variable of a script, not what anybody means. */
         if (*value == '\0')
                 return gf_bad_value(ret_error, "\"\" matches every process (a part of the command line is wanted)");
+        if (is_explosive(value))
+                return gf_bad_value(ret_error, "%s repeats what is repeated; a plainer expression is needed", quoted);
         e = regcomp(regex, value, REG_EXTENDED | REG_NOSUB);
         if (e != 0) {
                 (void)regerror(e, regex, why, sizeof(why));

@@ -49,6 +49,16 @@ static inline bool gf_selection_allows_uid(const struct gpufree_selection *selec
         return false;
 }
 
+/* Not by GPU or vendor, but by PID, user, owner, command, age: which GPUs are meant follows from who was picked. */
+static inline bool gf_selection_by_process(const struct gpufree_selection *selection)
+{
+        if (!selection || selection->gpus.n > 0)
+                return false;
+        return selection->pids.n > 0 || selection->users.n > 0 || selection->containers.n > 0 ||
+               selection->units.n > 0 || selection->jobs.n > 0 || selection->sessions.n > 0 ||
+               selection->matches.n > 0 || selection->has_older_than || selection->orphans || selection->stopped;
+}
+
 static inline bool gf_selection_allows_vendor(const struct gpufree_selection *selection, enum gpufree_vendor vendor)
 {
         return !selection || selection->vendors == 0 || (selection->vendors & (1U << (unsigned)vendor));

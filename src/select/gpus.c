@@ -205,6 +205,7 @@ int gf_select_gpus(struct gf_env *env, const struct gpufree_selection *selection
                 if (r < 0)
                         return r;
         }
+        snapshot->by_process = gf_selection_by_process(selection);
         for (size_t i = 0; i < inventory->gpus.n; i++) {
                 struct gpufree_gpu *gpu = &inventory->gpus.v[i];
                 bool meant = false;

@@ -5,6 +5,7 @@
  */
 #include "select/criteria_match.h"
 #include "select/protect_table.h"
+#include "select/rules.h"
 #include "select/select.h"
 
 #define COMM_MAX 15
@@ -127,19 +128,27 @@ static const char *system_service(const struct gpufree_holder *holder)
         return unit && gf_endswith(unit, ".service") ? unit : NULL;
 }
 
-static int liftable_reason(const struct gpufree_holder *holder, char **ret_why)
+const char gf_why_container_init[] = "first process of a container; the whole container ends with it";
+
+static int liftable_reason(const struct gf_rules *rules, const struct gpufree_holder *holder, char **ret_why)
 {
+        const struct gf_rule *rule = gf_rules_find(rules, holder);
         const char *unit = system_service(holder), *why = NULL;
         char *text;
 
+        if (rule && !rule->protect)
+                return 0;
+        if (rule)
+                why = rule->why;
         for (size_t i = 0; i < gf_n_protected_programs && !why; i++)
                 if (runs(&gf_protected_programs[i], holder))
                         why = gf_protected_programs[i].why;
         for (size_t i = 0; i < gf_n_protected_units && unit && !why; i++)
                 if (strcmp(unit, gf_protected_units[i].name) == 0)
                         why = gf_protected_units[i].why;
-        if (!why && holder->facts.pidns_pid == 1 && !gf_holds_anything(holder))
-                why = "first process of a container; the whole container ends with it";
+        /* One that holds the GPU, or has the very device open that was named, is meant like any other. */
+        if (!why && holder->facts.pidns_pid == 1 && !gf_holds_anything(holder) && !holder->asked)
+                why = gf_why_container_init;
         if (why)
                 text = strdup(why);
         else if (unit && (holder->facts.uid < FIRST_PERSON || holder->facts.uid == UINT32_MAX))
@@ -166,7 +175,7 @@ int gf_protect(const struct gf_self *self, const struct gpufree_holder *holder, 
                 *ret_absolute = true;
                 return 1;
         }
-        r = liftable_reason(holder, &text);
+        r = liftable_reason(self->rules, holder, &text);
         if (r < 0)
                 return r;
         *ret_why = text;

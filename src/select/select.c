@@ -130,6 +130,11 @@ static int compare_holders(const void *a, const void *b)
         return (x->id.pid > y->id.pid) - (x->id.pid < y->id.pid);
 }
 
+bool gf_selection_is_by_hand(const struct gpufree_selection *selection)
+{
+        return selection && (selection->pids.n > 0 || selection->any_open);
+}
+
 int gf_select_holders(const struct gpufree_selection *selection, const struct gf_self *self,
                       struct gpufree_snapshot *snapshot)
 {

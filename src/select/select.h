@@ -5,7 +5,10 @@
 #include "model/holder.h"
 
 /* Facts about the one who asks. Filled by gf_self_read() in sys, so that selection itself is pure. */
+struct gf_rules;
+
 struct gf_self {
+        const struct gf_rules *rules; /* of the configuration; NULL */
         pid_t pid;
         uint32_t uid;
         pid_t session;
@@ -26,8 +29,12 @@ int gf_select_gpus(struct gf_env *env, const struct gpufree_selection *selection
  */
 int gf_select_holders(const struct gpufree_selection *selection, const struct gf_self *self,
                       struct gpufree_snapshot *snapshot);
+/* Were processes named one by one, or everybody who has a device open? Then who really holds it does not matter. */
+bool gf_selection_is_by_hand(const struct gpufree_selection *selection);
 /* Could a process with this uid (UINT32_MAX unknown) and PID, that could not be read, have been selected? */
 bool gf_select_concerns(const struct gpufree_selection *selection, pid_t pid, uint32_t uid);
 /* 1: the reason why this process is never ended unless named, malloc'ed; *ret_absolute: cannot be lifted. 0: it is not
  * protected, *ret_why is NULL. Pure. */
 int gf_protect(const struct gf_self *self, const struct gpufree_holder *holder, char **ret_why, bool *ret_absolute);
+/* The protection of a container's first process: against a signal, not against the container's own stop. */
+extern const char gf_why_container_init[];

@@ -124,6 +124,9 @@ uint64_t gf_idle_figure(const struct gpufree_snapshot *snapshot, size_t gpu)
         accounted = snapshot->inventory.gpus.v[gpu].accounted;
         if (accounted < known)
                 known = accounted;
+        if (snapshot->inventory.gpus.v[gpu].vendor == GPUFREE_VENDOR_NVIDIA &&
+            snapshot->inventory.gpus.v[gpu].memory.reserved == GPUFREE_UNKNOWN)
+                known += GF_RESERVED_AT_MOST;
         if (!add_unseen(snapshot, gpu, &known) || !saturating_add(&known, openers) ||
             !saturating_add(&known, GF_TOLERANCE))
                 return GPUFREE_UNKNOWN;

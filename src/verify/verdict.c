@@ -113,6 +113,22 @@ static int say_held(const struct gf_gpu_verdict *verdict, const struct crowd *ke
         return GPUFREE_HELD;
 }
 
+/*
+ * A node that was named by its path and that no driver knows (none is loaded, or it has another's number): there is no
+ * memory behind it that anybody could be asked about.
+ */
+static bool is_bare_node(const struct gpufree_snapshot *snapshot, const struct gpufree_gpu *gpu)
+{
+        size_t position = (size_t)(gpu - snapshot->inventory.gpus.v);
+
+        if (gpu->pci || gpu->uuid)
+                return false;
+        for (size_t i = 0; i < snapshot->inventory.devices.n; i++)
+                if (snapshot->inventory.devices.v[i].asked && snapshot->inventory.devices.v[i].gpu == (int)position)
+                        return true;
+        return false;
+}
+
 /* No figure: where a driver library exists for this vendor its silence is a gap, elsewhere the look is all there is. */
 static int say_unmeasured(const struct gpufree_snapshot *snapshot, const struct gpufree_gpu *gpu, struct gf_str *text)
 {
@@ -121,6 +137,12 @@ static int say_unmeasured(const struct gpufree_snapshot *snapshot, const struct 
                 add_unseen(snapshot, text);
                 gf_str_add(text, ", and its driver gave no memory figure.");
                 return GPUFREE_INCOMPLETE;
+        }
+        if (gpu->vendor == GPUFREE_VENDOR_NVIDIA && is_bare_node(snapshot, gpu)) {
+                gf_str_addf(text,
+                            "no holder found (%s); no driver knows this device, so that look alone is the evidence.",
+                            looked_at(snapshot));
+                return GPUFREE_OK;
         }
         if (gpu->vendor != GPUFREE_VENDOR_NVIDIA) {
                 gf_str_addf(text,
@@ -146,6 +168,9 @@ static int say_idle(const struct gpufree_snapshot *snapshot, const struct gf_gpu
 
         add_came_back(verdict, text);
         add_size(text, verdict->used_after);
+        if (gpu->vendor == GPUFREE_VENDOR_NVIDIA && gpu->memory.reserved == GPUFREE_UNKNOWN &&
+            verdict->used_after > GF_TOLERANCE)
+                gf_str_add(text, " (this driver counts what it reserves for itself in)");
         if (snapshot->gaps.n == 0) {
                 *ret_verified = true;
                 if (others->n == 0)

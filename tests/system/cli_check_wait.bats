@@ -40,7 +40,7 @@ teardown() {
 
 @test "check: other purposes and options of other commands are bad usage" {
         sim_up --gpus 1
-        for wrong in "--for reset" "--for mig" "--for unload" "--for unbind" "--for tea" "--grace 5s" "--yes"; do
+        for wrong in "--for tea" "--grace 5s" "--yes"; do
                 # shellcheck disable=SC2086
                 run_apart gpufree check $wrong
                 [ "$status" -eq 2 ]

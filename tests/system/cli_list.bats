@@ -33,14 +33,61 @@ teardown() {
 }
 
 @test "list: every shape of holding is found, each PID once" {
-        sim_up --gpus 1
-        for shape in plain map own-table zombie-leader scm io_uring unlinked own-node pidns stopped ctl-only; do
-                add "$shape" --gpu 0 2>/dev/null || { echo "# $shape cannot be made here" >&3; continue; }
-                run gpufree list -q --scan proc
-                echo "$shape: $added / $output"
-                [ "$(grep -cx "$pid" <<<"$output")" -eq 1 ]
-                "$SIM" status "$NODE" >/dev/null
+        sim_up --gpus 1 --mappable
+        for method in proc bpf; do
+                run gpufree list --scan $method
+                [ "$status" -ne 2 ] || { echo "# --scan $method: $output" >&3; continue; }
+                for shape in plain map own-table zombie-leader io_uring unlinked own-node pidns stopped ctl-only scm; do
+                        add "$shape" --gpu 0 --memory 1GiB 2>/dev/null || { echo "# $shape cannot be made here" >&3; continue; }
+                        run gpufree list -q --scan $method
+                        echo "$method, $shape: $added / $output"
+                        if [ $shape = scm ] && [ $method = proc ]; then
+                                # /proc says that something waits in a socket, not what: never passed over.
+                                [ "$status" -eq 3 ]
+                                [[ "$output" == *"--scan bpf sees them"* ]]
+                        else
+                                [ "$(grep -cx "$pid" <<<"$output")" -eq 1 ]
+                        fi
+                done
         done
+}
+
+@test "list: without BPF it goes on with /proc and says why" {
+        sim_up --gpus 1
+        add plain --gpu 0
+        [ "$(id -u)" -eq 0 ] || skip "needs root"
+        for without in "setpriv --bounding-set=-sys_admin,-perfmon,-bpf" "unshare --user --map-root-user"; do
+                # shellcheck disable=SC2086
+                run $without "$GPUFREE" $GPUFREE_OPTS list --json
+                echo "$without: $output"
+                [ "$(json '["scan"]["method"]')" = '"proc"' ]
+                [[ "$(json '["scan"]["method_reason"]')" == *CAP_BPF* ]]
+                # shellcheck disable=SC2086
+                run $without "$GPUFREE" $GPUFREE_OPTS list --scan bpf
+                [ "$status" -eq 2 ] || [ "$status" -eq 3 ]
+                [[ "$output" == *CAP_BPF* ]]
+        done
+}
+
+@test "list: on a machine without a GPU no process is looked at, and it takes next to no time" {
+        mkdir "$BATS_TEST_TMPDIR/empty"
+        run gpufree list --dev-root "$BATS_TEST_TMPDIR/empty" --json
+        echo "$output"
+        [ "$status" -eq 0 ]
+        [ "$(json '["scan"]["method"]')" = null ]
+        [ "$(json '["scan"]["processes"]')" = 0 ]
+        [[ "$(json '["scan"]["method_reason"]')" == *"no GPU"* ]]
+        # Processor time of ten runs; one may take 15 ms.
+        ms="$(python3 - "$GPUFREE" "$BATS_TEST_TMPDIR/empty" <<'PY'
+import resource, subprocess, sys
+for _ in range(10):
+    subprocess.run([sys.argv[1], "list", "--dev-root", sys.argv[2]], capture_output=True, check=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(round((used.ru_utime + used.ru_stime) * 1000))
+PY
+)"
+        echo "$ms ms"
+        [ "$ms" -lt 150 ] || [[ "$(ldd "$GPUFREE")" == *asan* ]]
 }
 
 @test "list: a fork that keeps a dead parent's memory is shown as such" {
@@ -170,4 +217,32 @@ teardown() {
         add plain --gpu 0 --memory 20GiB
         GPUFREE_SIM_FAULT=hide-pids run gpufree list -q
         [ "$output" = "$pid" ]
+}
+
+@test "list --sample: busy is said, idle only after a second of answers, unknown otherwise" {
+        sim_up --gpus 1
+        add plain --gpu 0
+        GPUFREE_SIM_FAULT=busy=87 run gpufree list --sample 600ms
+        echo "$output"
+        [ "$status" -eq 0 ]
+        [[ "$output" == *"87 % busy"* ]]
+        GPUFREE_SIM_FAULT=busy=87 run gpufree list --sample 600ms --json
+        [ "$(json '["holders"][0]["gpus"][0]["busy"]')" = 87 ]
+        run gpufree list --sample 500ms
+        [[ "$output" != *idle* ]]
+        [[ "$output" != *busy* ]]
+        run gpufree list --sample 1300ms
+        echo "$output"
+        [[ "$output" == *"; idle"* ]]
+        run gpufree list
+        [[ "$output" != *idle* ]]
+}
+
+@test "list --sample: a driver that fails says nothing of anybody" {
+        sim_up --gpus 1
+        add plain --gpu 0
+        for fault in error=15 error=15:0 crash=handle; do
+                GPUFREE_SIM_FAULT=$fault run gpufree list --sample 1300ms --json
+                [ "$(json '["holders"][0]["gpus"][0]["busy"]')" = null ]
+        done
 }

@@ -47,8 +47,9 @@ teardown() {
         sim_up --gpus 8
         add plain --gpu 0 --name "python3 a-very-long-command-line --with=many --arguments=that --never=end --at=all"
         for columns in 20 40 60 80 120 200; do
-                COLUMNS=$columns run gpufree list
-                widest=$(awk '{ if (length($0) > w) w = length($0) } END { print w + 0 }' <<<"$output")
+                COLUMNS=$columns run_apart gpufree list
+                output=$out
+                widest=$(wc -L <<<"$output")
                 [ "$widest" -le "$columns" ]
                 grep -qw "$pid" <<<"$output"
         done

@@ -26,7 +26,7 @@ known() {
 }
 
 @test "docs: help of a command names exactly its options" {
-        for command in list kill check wait run help; do
+        for command in list kill check wait explain park unpark run help; do
                 diff <(awk -F'\t' -v c="$command" '("," $4 ",") ~ ("," c ",") { print $1 }' "$BATS_TEST_TMPDIR/options" | sort -u) \
                         <("$GPUFREE" help "$command" | grep -E '^ {2}.{4}--' | cut -c1-28 | options_in)
         done
@@ -61,7 +61,7 @@ known() {
 }
 
 @test "docs: commands are the same in --help, manual page, completions" {
-        for command in list kill check wait run help; do
+        for command in list kill check wait explain park unpark run help; do
                 "$GPUFREE" --help | grep -qE "^  $command "
                 grep -qE "^\*gpufree (\*\[\*)?$command|\[\*$command\*\]" "$page"
                 grep -qw "$command" "$SOURCE_DIR"/completions/bash/gpufree
@@ -73,7 +73,7 @@ known() {
 @test "docs: bash completion offers exactly the options of each command" {
         # shellcheck disable=SC1091
         source "$SOURCE_DIR/completions/bash/gpufree"
-        for command in list kill check wait run help; do
+        for command in list kill check wait explain park unpark run help; do
                 COMP_WORDS=(gpufree "$command" --)
                 COMP_CWORD=2
                 _gpufree
@@ -96,7 +96,7 @@ known() {
 
 @test "docs: every field of a document is in docs/json.md" {
         command -v python3 >/dev/null || skip "no python3"
-        for line in "list" "check" "kill -n"; do
+        for line in "list" "check" "kill -n" "explain" "explain $$" "check --for reset"; do
                 # shellcheck disable=SC2086
                 "$GPUFREE" $line --json --dev-root "$BATS_TEST_TMPDIR" --scope namespace >"$BATS_TEST_TMPDIR/json" 2>/dev/null || true
                 python3 - "$BATS_TEST_TMPDIR/json" "$SOURCE_DIR/docs/json.md" <<'PY'

@@ -6,7 +6,7 @@
 # reason when what it needs is not there. Everything lives below $T and ends in teardown; only processes started here
 # are ended, by number.
 
-# A tty that nobody uses stands in for the GPU's device node: several numbers, so that tests don't meet.
+# A tty that nobody uses stands in for the GPU's device node.
 STANDIN_MAJOR=4
 
 owner_setup() {
@@ -37,10 +37,20 @@ need_probe() {
 	[ -x "$OWNER_PROBE" ] || skip "owner_probe is not built"
 }
 
-# make_node NAME MINOR: a device node below $T/dev, or skip. It is opened once to see that it can be.
+# make_node NAME: a device node below $T/dev, or skip; MINOR is its number. It is a tty that nobody has open, of those
+# that no simulated node takes (they count down to 20): nobody else's process can hold it by chance.
 make_node() {
-	mknod -m 0666 "$T/dev/$1" c "$STANDIN_MAJOR" "$2" 2>/dev/null || skip "mknod is not permitted here"
-	(exec 9<>"$T/dev/$1") 2>/dev/null || skip "the stand-in device 4:$2 cannot be opened here"
+	local minor
+	for minor in $(shuf -i 8-19); do
+		rm -f "$T/dev/$1"
+		mknod -m 0666 "$T/dev/$1" c "$STANDIN_MAJOR" "$minor" 2>/dev/null || skip "mknod is not permitted here"
+		(exec 9<>"$T/dev/$1") 2>/dev/null || continue
+		[ -z "$("$GPUFREE" list -q --any-open "$T/dev/$1" 2>/dev/null)" ] || continue
+		# shellcheck disable=SC2034 # the tests read it
+		MINOR=$minor
+		return 0
+	done
+	skip "no stand-in device (4:8 to 4:19) is free to be opened here"
 }
 
 # until_true SECONDS COMMAND…: tries until it is true; fails after SECONDS.
@@ -88,10 +98,36 @@ start_holder() {
 	owner_pids+=("$into")
 }
 
+# in_cgroup PATH: moves $PID into a cgroup of this path, in whichever hierarchy lets us. Not below a running systemd's.
+CGROUP_ROOT=
+in_cgroup() {
+	local root roots="/sys/fs/cgroup/freezer /sys/fs/cgroup/pids"
+	[ -d /run/systemd/system ] || roots+=" /sys/fs/cgroup/unified /sys/fs/cgroup"
+	for root in $roots; do
+		[ -w "$root/cgroup.procs" ] && mkdir -p "$root/$1" 2>/dev/null || continue
+		CGROUP_ROOT=$root CGROUP=$1
+		echo "$PID" >"$root/$1/cgroup.procs" 2>/dev/null && return 0
+		leave_cgroup
+	done
+	skip "no cgroup can be made here"
+}
+
+# Once its processes have ended: a cgroup takes a moment to be empty.
+leave_cgroup() {
+	[ -n "$CGROUP_ROOT" ] || return 0
+	until_true 20 rmdir "$CGROUP_ROOT/$CGROUP" 2>/dev/null || :
+	while [[ $CGROUP == */* ]]; do
+		CGROUP=${CGROUP%/*}
+		rmdir "$CGROUP_ROOT/$CGROUP" 2>/dev/null || break
+	done
+	CGROUP_ROOT=
+}
+
 owner_teardown() {
 	local pid
 	for pid in "${owner_pids[@]}"; do
 		kill -KILL "$pid" 2>/dev/null || :
 	done
+	leave_cgroup
 	[ -z "${T:-}" ] || rm -rf "$T"
 }

@@ -4,9 +4,6 @@
 
 load owner
 
-RUNC_MINOR=45
-LXC_MINOR=46
-
 setup() {
 	owner_setup
 	need_root
@@ -38,7 +35,7 @@ make_rootfs() {
 
 start_runc() {
 	need runc
-	make_node nvidia0 "$RUNC_MINOR"
+	make_node nvidia0
 	kind=runc
 	local bundle=$T/bundle source mounts=
 	make_rootfs "$bundle/rootfs"
@@ -47,24 +44,24 @@ start_runc() {
 		mounts+=",{\"destination\":\"$source\",\"type\":\"bind\",\"source\":\"$source\",\"options\":[\"rbind\",\"ro\"]}"
 	done
 	cat >"$bundle/config.json" <<-END
-		{"ociVersion":"1.0.2","process":{"user":{"uid":0,"gid":0},"args":["/hold","4","$RUNC_MINOR"],
+		{"ociVersion":"1.0.2","process":{"user":{"uid":0,"gid":0},"args":["/hold","4","$MINOR"],
 		"env":["PATH=/usr/bin:/bin"],"cwd":"/","capabilities":{}},
 		"root":{"path":"rootfs"},"mounts":[{"destination":"/proc","type":"proc","source":"proc"},
 		{"destination":"/dev","type":"tmpfs","source":"tmpfs","options":["mode=755"]}$mounts],
 		"linux":{"namespaces":[{"type":"pid"},{"type":"mount"},{"type":"ipc"},{"type":"uts"}],
-		"devices":[{"path":"/dev/nvidia0","type":"c","major":4,"minor":$RUNC_MINOR,"fileMode":438,"uid":0,"gid":0}],
+		"devices":[{"path":"/dev/nvidia0","type":"c","major":4,"minor":$MINOR,"fileMode":438,"uid":0,"gid":0}],
 		"resources":{"devices":[{"allow":false,"access":"rwm"},
-		{"allow":true,"type":"c","major":4,"minor":$RUNC_MINOR,"access":"rwm"}]}}}
+		{"allow":true,"type":"c","major":4,"minor":$MINOR,"access":"rwm"}]}}}
 	END
 	(cd "$bundle" && runc run -d --pid-file "$T/pid" "$NAME" >"$T/log" 2>&1 </dev/null 3>&-) ||
 		skip "runc cannot run a container here: $(tail -n 1 "$T/log")"
 	PID=$(cat "$T/pid")
-	until_true 20 holds "$PID" "$RUNC_MINOR"
+	until_true 20 holds "$PID" "$MINOR"
 }
 
 start_lxc() {
 	need lxc-start lxc-info lxc-stop
-	make_node nvidia0 "$LXC_MINOR"
+	make_node nvidia0
 	kind=lxc
 	local dir=$T/lxc/$NAME source
 	make_rootfs "$dir/rootfs"
@@ -75,9 +72,9 @@ start_lxc() {
 		echo "lxc.net.0.type = none"
 		echo "lxc.apparmor.profile = unconfined"
 		echo "lxc.autodev = 1"
-		echo "lxc.cgroup.devices.allow = c 4:$LXC_MINOR rwm"
-		echo "lxc.cgroup2.devices.allow = c 4:$LXC_MINOR rwm"
-		echo "lxc.init.cmd = /hold 4 $LXC_MINOR"
+		echo "lxc.cgroup.devices.allow = c 4:$MINOR rwm"
+		echo "lxc.cgroup2.devices.allow = c 4:$MINOR rwm"
+		echo "lxc.init.cmd = /hold 4 $MINOR"
 		for source in usr lib lib64 bin; do
 			[ ! -e "/$source" ] || echo "lxc.mount.entry = /$source $source none bind,ro 0 0"
 		done
@@ -88,18 +85,17 @@ start_lxc() {
 	}
 	PID=$(lxc-info -P "$T/lxc" -n "$NAME" -p -H)
 	[ -n "$PID" ]
-	until_true 20 holds "$PID" "$LXC_MINOR"
+	until_true 20 holds "$PID" "$MINOR"
 }
 
 # A process of the host that holds the same device: it must live on.
 start_bystander() {
 	start_holder BYSTANDER bash -c 'exec 9<>"$1"; exec sleep 1000' x "$T/dev/nvidia0"
-	until_true 20 holds "$BYSTANDER" "$1"
+	until_true 20 holds "$BYSTANDER" "$MINOR"
 }
 
 listed_selected_ended_verified() {
-	local minor=$1 runtime=$2
-	start_bystander "$minor"
+	start_bystander
 	run "$GPUFREE" list --json --container "$NAME" "$T/dev/nvidia0"
 	[ "$status" -eq 0 ]
 	[ "$(jq -r '[.holders[] | select(.selected != false) | .pid] | index('"$PID"') != null' <<<"$output")" = true ]
@@ -110,13 +106,14 @@ listed_selected_ended_verified() {
 	[ "$status" -eq 0 ]
 	gone "$PID"
 	lives "$BYSTANDER"
-	holds "$BYSTANDER" "$minor"
+	holds "$BYSTANDER" "$MINOR"
 	run "$GPUFREE" check --container "$NAME" "$T/dev/nvidia0"
 	[ "$status" -eq 0 ]
 }
 
 @test "runc: a real container is named by its cgroup and stopped by its runtime" {
 	need_probe
+	need_gpufree
 	start_runc
 	run "$OWNER_PROBE" "$PID"
 	[ "$status" -eq 0 ]
@@ -130,6 +127,7 @@ listed_selected_ended_verified() {
 
 @test "LXC: a real container is named by its cgroup and stopped by its runtime, wherever it lies" {
 	need_probe
+	need_gpufree
 	start_lxc
 	run "$OWNER_PROBE" "$PID"
 	[ "$status" -eq 0 ]
@@ -145,14 +143,14 @@ listed_selected_ended_verified() {
 	need_gpufree
 	need jq
 	start_runc
-	listed_selected_ended_verified "$RUNC_MINOR" runc
+	listed_selected_ended_verified
 }
 
 @test "LXC: the holder is listed with name and inner PID, selected by container, ended; the host's holder lives" {
 	need_gpufree
 	need jq
 	start_lxc
-	listed_selected_ended_verified "$LXC_MINOR" lxc
+	listed_selected_ended_verified
 }
 
 @test "LXC: --stop-owner stops the container with its own command" {

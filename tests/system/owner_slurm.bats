@@ -5,39 +5,46 @@
 load owner
 load slurm
 
-MINOR0=42
-MINOR1=43
 JOB_UID=65534
 OTHER_UID=$(id -u mail 2>/dev/null || echo 8)
 
 setup() {
 	owner_setup
 	need_root
-	make_node nvidia0 "$MINOR0"
-	make_node nvidia1 "$MINOR1"
+	need_gpufree
+	SIM=${BUILD_DIR:-$BATS_TEST_DIRNAME/../../build}/sim/gpufree-sim
+	[ -x "$SIM" ] || skip "gpufree-sim is not built"
+	NODE=$T/node
+	settings=$("$SIM" up "$NODE" --gpus 2 3>&-)
+	eval "$settings"
+	# jobs start real holders of the node as their own user
+	chmod 1777 "$NODE/holders"
 	mkdir -m 1777 "$T/out"
 	S=
 	FROZEN=
-	# leaves a holder behind that has left the job's process group and session
-	cat >"$T/leave" <<-'END'
+	# leaves a holder behind that has left the job's process group and session; stay: the same, not left
+	cat >"$T/hold" <<-END
 		#!/bin/sh
-		(setsid sh -c 'exec 9<>"$1"; echo $$ >"$2.new"; mv "$2.new" "$2"; exec sleep 1000' x "$1" "$2" \
-			</dev/null >/dev/null 2>&1 &)
-		while [ ! -e "$2" ]; do sleep 0.1; done
+		# GPU FILE: holds 20 GiB of it; the holder's PID into FILE
+		$SIM-holder plain --dir "$NODE" --gpu "\$1" --memory 20GiB --name "python train.py" >"\$2.new" 2>"\$2.err" </dev/null &
+		n=0
+		until [ -s "\$2.new" ]; do sleep 0.1; n=\$((n + 1)); [ \$n -lt 300 ] || exit 1; done
+		mv "\$2.new" "\$2"
+		wait
 	END
-	cat >"$T/stay" <<-'END'
+	cat >"$T/leave" <<-END
 		#!/bin/sh
-		exec 9<>"$1"
-		echo $$ >"$2.new"
-		mv "$2.new" "$2"
-		exec sleep 1000
+		(setsid "$T/hold" "\$1" "\$2" </dev/null >/dev/null 2>&1 &)
+		n=0
+		while [ ! -e "\$2" ]; do sleep 0.1; n=\$((n + 1)); [ \$n -lt 300 ] || exit 1; done
 	END
-	chmod 0755 "$T/leave" "$T/stay"
+	chmod 0755 "$T/hold" "$T/leave"
 }
 
 teardown() {
 	[ -z "$FROZEN" ] || thaw
 	slurm_down
+	[ ! -e "${NODE:-}" ] || "$SIM" down "$NODE"
 	local file
 	for file in "$T"/out/*; do
 		[ -s "$file" ] && kill -KILL "$(cat "$file")" 2>/dev/null
@@ -49,11 +56,17 @@ teardown() {
 epilog_with() {
 	cat >"$T/epilog" <<-END
 		#!/bin/sh
-		export GPUFREE=$GPUFREE GPUFREE_OPTIONS="--dev-root $T/dev" GPUFREE_LOG=$T/epilog.log
+		$settings
+		export GPUFREE=$GPUFREE GPUFREE_OPTIONS="--dev-root $NODE/dev --scope namespace" GPUFREE_LOG=$T/epilog.log
 		export $* GPUFREE_SHARED=no
 		exec $(cd "$BATS_TEST_DIRNAME/../../contrib/slurm" && pwd)/epilog-gpufree
 	END
 	chmod 0755 "$T/epilog"
+}
+
+# holding PID GPU: is it listed as a holder of that GPU?
+holding() {
+	"$GPUFREE" list -q --dev-root "$NODE/dev" --scope namespace --gpu "$2" | grep -qx "$1"
 }
 
 job_done() {
@@ -68,37 +81,42 @@ thaw() {
 @test "what a job left is known as that job's, by its environment alone" {
 	need_probe
 	slurm_up ""
-	srun --uid="$JOB_UID" --gres=gpu:1 -D /tmp "$T/leave" "$T/dev/nvidia0" "$T/out/left" 3>&-
+	srun --uid="$JOB_UID" --gres=gpu:1 -D /tmp "$T/leave" 0 "$T/out/left" 3>&-
 	LEFT=$(cat "$T/out/left")
-	holds "$LEFT" "$MINOR0"
+	holding "$LEFT" 0
 	run "$OWNER_PROBE" "$LEFT"
 	[ "$status" -eq 0 ]
 	[ "$(probe_value label)" = "job 1.0 (slurm)" ]
+	# a job is selected with all of its steps, or one
+	for id in 1 1.0; do
+		[ "$("$GPUFREE" list -q --dev-root "$NODE/dev" --scope namespace --job "$id")" = "$LEFT" ]
+	done
+	for id in 2 1.1 11; do
+		[ -z "$("$GPUFREE" list -q --dev-root "$NODE/dev" --scope namespace --job "$id")" ]
+	done
 	# only as its own user: the number is what the process says
 	[[ "$(probe_value stop)" == "scancel --user=nobody 1.0" || -n "$(probe_value refusal)" ]]
 }
 
 @test "without the epilog the next job finds its GPU held" {
-	need_gpufree
 	slurm_up ""
-	srun --uid="$JOB_UID" --gres=gpu:1 -D /tmp "$T/leave" "$T/dev/nvidia0" "$T/out/left" 3>&-
+	srun --uid="$JOB_UID" --gres=gpu:1 -D /tmp "$T/leave" 0 "$T/out/left" 3>&-
 	LEFT=$(cat "$T/out/left")
 	until_true 30 slurm_idle
-	holds "$LEFT" "$MINOR0"
-	run "$GPUFREE" check --dev-root "$T/dev" --gpu 0
+	holding "$LEFT" 0
+	run "$GPUFREE" check --dev-root "$NODE/dev" --scope namespace --gpu 0
 	[ "$status" -eq 1 ]
 }
 
 @test "with the epilog the next job finds its GPU free, and another user's job on the other GPU lives on" {
-	need_gpufree
 	epilog_with GPUFREE_GRACE=2s GPUFREE_TIMEOUT=30s
 	slurm_up "$T/epilog"
 	# GPU 0 goes to the job that leaves something, GPU 1 to another user's job that runs on
 	srun --uid="$JOB_UID" --gres=gpu:1 -n 1 -D /tmp sh -c "touch '$T/out/.first'; while [ ! -e '$T/go' ]; do sleep 0.1; done
-		exec '$T/leave' '$T/dev/nvidia0' '$T/out/left'" >/dev/null 3>&- &
+		exec '$T/leave' 0 '$T/out/left'" >/dev/null 3>&- &
 	first=$!
 	until_true 30 test -e "$T/out/.first"
-	srun --uid="$OTHER_UID" --gres=gpu:1 -n 1 -D /tmp "$T/stay" "$T/dev/nvidia1" "$T/out/other" >/dev/null 3>&- &
+	srun --uid="$OTHER_UID" --gres=gpu:1 -n 1 -D /tmp "$T/hold" 1 "$T/out/other" >/dev/null 3>&- &
 	second=$!
 	until_true 30 test -s "$T/out/other"
 	OTHER=$(cat "$T/out/other")
@@ -108,7 +126,7 @@ thaw() {
 	until_true 60 test -s "$T/epilog.log"
 	until_true 60 gone "$LEFT"
 	lives "$OTHER"
-	holds "$OTHER" "$MINOR1"
+	holding "$OTHER" 1
 	[ "$(slurm_state)" = mix ] || [ "$(slurm_state)" = alloc ]
 	# the next job on GPU 0: nobody holds it
 	run srun --uid="$JOB_UID" --gres=gpu:1 -n 1 -D /tmp true 3>&-
@@ -119,14 +137,13 @@ thaw() {
 }
 
 @test "a leftover that cannot be killed drains the node, when asked" {
-	need_gpufree
 	local freezer=/sys/fs/cgroup/freezer
 	[ -w "$freezer/tasks" ] || skip "no freezer of cgroup v1: nothing makes a process unkillable here"
 	epilog_with GPUFREE_GRACE=1s GPUFREE_TIMEOUT=5s GPUFREE_DRAIN=yes
 	slurm_up "$T/epilog"
 	mkdir "$freezer/gpufree-test-$$" || skip "the freezer cannot be used here"
 	FROZEN=$freezer/gpufree-test-$$
-	srun --uid="$JOB_UID" --gres=gpu:1 -D /tmp sh -c "'$T/leave' '$T/dev/nvidia0' '$T/out/left'
+	srun --uid="$JOB_UID" --gres=gpu:1 -D /tmp sh -c "'$T/leave' 0 '$T/out/left'
 		while [ ! -e '$T/go' ]; do sleep 0.1; done" >/dev/null 3>&- &
 	until_true 30 test -s "$T/out/left"
 	LEFT=$(cat "$T/out/left")
@@ -177,4 +194,23 @@ drained() {
 	SLURM_JOB_GPUS='all' run "$epilog"
 	[ "$status" -eq 0 ]
 	[ ! -e "$T/asked" ]
+}
+
+@test "the prolog frees what the job's user left on its GPUs, and tells when somebody else is on them" {
+	local prolog=$BATS_TEST_DIRNAME/../../contrib/slurm/prolog-gpufree
+	export GPUFREE_OPTIONS="--dev-root $NODE/dev --scope namespace" GPUFREE_LOG=$T/prolog.log GPUFREE_GRACE=2s
+	export SLURM_JOB_ID=9 SLURM_JOB_UID=$JOB_UID SLURM_JOB_GPUS=0 GPUFREE_DRAIN=yes GPUFREE
+	LEFT=$("$SIM" add "$NODE" plain --gpu 0 --memory 20GiB --user "$JOB_UID" 3>&-)
+	OTHER=$("$SIM" add "$NODE" plain --gpu 1 --memory 20GiB --user "$OTHER_UID" 3>&-)
+	run "$prolog"
+	[ "$status" -eq 0 ]
+	gone "$LEFT"
+	lives "$OTHER"
+	SLURM_JOB_GPUS=0,1 run "$prolog"
+	[ "$status" -eq 1 ]
+	lives "$OTHER"
+	grep -q "held by $OTHER" "$T/prolog.log"
+	SLURM_JOB_GPUS=0,1 GPUFREE_DRAIN=no run "$prolog"
+	[ "$status" -eq 0 ]
+	lives "$OTHER"
 }

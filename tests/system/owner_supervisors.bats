@@ -4,12 +4,11 @@
 
 load owner
 
-MINOR=44
-
 setup() {
 	owner_setup
 	need_root
-	make_node nvidia0 "$MINOR"
+	need_gpufree
+	make_node nvidia0
 	cat >"$T/hold" <<-END
 		#!/bin/sh
 		exec 9<>$T/dev/nvidia0

@@ -391,7 +391,7 @@ GIB=$((1 << 30))
         [ "$(id -u)" -eq 0 ] || skip "this suite runs as an ordinary user already"
         command -v setpriv >/dev/null || skip "setpriv is not installed"
         dir="$(mktemp -d /tmp/gpufree-sim-user.XXXXXX)"
-        cp "$BUILD_DIR/sim/gpufree-sim" "$HOLDER" "$BUILD_DIR/sim/libnvidia-ml.so.1" "$dir"
+        cp "$BUILD_DIR/sim/gpufree-sim" "$HOLDER" "$BUILD_DIR/sim/libnvidia-ml.so.1" "$BUILD_DIR/sim/libcuda.so.1" "$dir"
         chmod -R a+rX "$dir"
         mkdir "$dir/run"
         chown 65534:65534 "$dir/run"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# A Slurm of the test's own on the loopback: munged, slurmctld, slurmd, two stand-in GPUs. Needs owner.bash.
+# A Slurm of the test's own on the loopback: munged, slurmctld, slurmd, the two GPUs of a simulated node in $NODE. Needs owner.bash.
 
 # slurm_up EPILOG: starts it, EPILOG may be empty.
 slurm_up() {
@@ -48,8 +48,8 @@ slurm_up() {
 		PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 	END
 	cat >"$S/gres.conf" <<-END
-		Name=gpu File=$T/dev/nvidia0
-		Name=gpu File=$T/dev/nvidia1
+		Name=gpu File=$NODE/dev/nvidia0
+		Name=gpu File=$NODE/dev/nvidia1
 	END
 	printf 'CgroupAutomount=no\n' >"$S/cgroup.conf"
 	export SLURM_CONF=$S/slurm.conf

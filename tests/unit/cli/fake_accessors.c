@@ -28,6 +28,13 @@ uint64_t gpufree_snapshot_elapsed_us(const gpufree_snapshot *snapshot)
         return 12345;
 }
 
+int gpufree_snapshot_count(const gpufree_snapshot *snapshot, struct gpufree_look_count *ret_count, size_t size)
+{
+        (void)snapshot;
+        memset(ret_count, 0, size);
+        return 0;
+}
+
 uint64_t gpufree_snapshot_processes(const gpufree_snapshot *snapshot)
 {
         (void)snapshot;
@@ -295,6 +302,13 @@ int gpufree_holder_device(const gpufree_holder *holder, size_t position, int *re
         *ret_count = holder->devices[position].count;
         *ret_bytes = holder->devices[position].bytes;
         return 0;
+}
+
+uint64_t gpufree_holder_gpu_busy(const gpufree_holder *holder, size_t position)
+{
+        (void)holder;
+        (void)position;
+        return GPUFREE_UNKNOWN;
 }
 
 int gpufree_holder_gpu(const gpufree_holder *holder, size_t position, int *ret_gpu, uint64_t *ret_memory,

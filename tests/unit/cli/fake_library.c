@@ -143,6 +143,14 @@ int gpufree_set_scan_method(gpufree *context, enum gpufree_scan_method method)
         return 0;
 }
 
+int gpufree_load_config(gpufree *context, const char *path)
+{
+        (void)context;
+        if (path)
+                note("config %s\n", path);
+        return 0;
+}
+
 int gpufree_set_scope(gpufree *context, enum gpufree_scope scope)
 {
         (void)context;
@@ -312,6 +320,12 @@ size_t gpufree_plan_target_count(const gpufree_plan *plan)
 const gpufree_holder *gpufree_plan_target(const gpufree_plan *plan, size_t position)
 {
         return plan->targets.v[position];
+}
+
+const char *gpufree_plan_refusal(const gpufree_plan *plan)
+{
+        (void)plan;
+        return NULL;
 }
 
 size_t gpufree_plan_spared_count(const gpufree_plan *plan)
@@ -569,4 +583,49 @@ const char *gpufree_outcome_name(enum gpufree_outcome outcome)
         static const char *const names[] = { "ok", "held", "usage", "incomplete", "refused", "residue", "timeout" };
 
         return (size_t)outcome < ELEMENTSOF(names) ? names[outcome] : NULL;
+}
+
+const char *gpufree_restart_name(enum gpufree_restart restart)
+{
+        return restart == GPUFREE_RESTART_YES ? "yes" : "unknown";
+}
+
+/* GPUFREE_FAKE_OWNER: every target has one owner, whose name it is. */
+int gpufree_plan_owner(const gpufree_plan *plan, size_t position, enum gpufree_restart *ret_restart,
+                       const char **ret_owner, const char **ret_why, const char **ret_command, const char **ret_advice,
+                       const char **ret_warning, const char **ret_refusal, int *ret_stop, bool *ret_run)
+{
+        const char *name = getenv("GPUFREE_FAKE_OWNER");
+
+        if (position >= plan->targets.n)
+                return -ERANGE;
+        *ret_restart = name ? GPUFREE_RESTART_YES : GPUFREE_RESTART_UNKNOWN;
+        *ret_owner = *ret_why = *ret_command = *ret_warning = name;
+        *ret_advice = *ret_refusal = NULL;
+        *ret_stop = name ? 0 : -1;
+        *ret_run = name != NULL;
+        return 0;
+}
+
+const char *gpufree_stop_outcome_name(enum gpufree_stop_outcome outcome)
+{
+        return outcome == GPUFREE_STOP_FAILED ? "failed" : "done";
+}
+
+size_t gpufree_report_stop_count(const gpufree_report *report)
+{
+        return report->killed && getenv("GPUFREE_FAKE_OWNER") ? 1 : 0;
+}
+
+int gpufree_report_stop(const gpufree_report *report, size_t position, const char **ret_owner, const char **ret_command,
+                        enum gpufree_stop_outcome *ret_outcome, int *ret_status, const char **ret_output,
+                        const char **ret_sentence, uint64_t *ret_elapsed_ms)
+{
+        if (position >= gpufree_report_stop_count(report))
+                return -ERANGE;
+        *ret_owner = *ret_command = *ret_output = *ret_sentence = getenv("GPUFREE_FAKE_OWNER");
+        *ret_outcome = GPUFREE_STOP_FAILED;
+        *ret_status = 3;
+        *ret_elapsed_ms = 7;
+        return 0;
 }

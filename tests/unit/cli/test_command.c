@@ -71,6 +71,15 @@ static void exit_status_follows_the_contract(void **state)
         exits("story", "ok", "check", 1);
         exits("story", "ok", "check --for run", 1);
         exits("incomplete", "ok", "check", 3);
+        exits("free", "ok", "check --for reset", 0);
+        exits("story", "ok", "check --for reset", 1);
+        exits("incomplete", "ok", "check --for unload", 3);
+        exits("none", "ok", "check --for reset", 0);
+        exits("story", "ok", "explain", 0);
+        exits("incomplete", "ok", "explain", 3);
+        exits("none", "ok", "explain", 0);
+        exits("story", "ok", "explain 1", 0);
+        exits("story", "ok", "explain 404", 2);
         exits("residue", "ok", "check", 5);
         exits("none", "ok", "check", 0);
         exits("free", "ok", "wait", 0);
@@ -96,7 +105,7 @@ static void bad_usage_is_one_line_and_nothing_is_done(void **state)
         static const char *const wrong[] = { "kill --grace banana", "lst",
                                              "kill --signal FOO",   "list --gpu 99",
                                              "kill /nonexistent",   "kill --dev-root /nonexistent",
-                                             "check --for reset" };
+                                             "check --for tea" };
 
         (void)state;
         for (size_t i = 0; i < ELEMENTSOF(wrong); i++) {
@@ -106,6 +115,22 @@ static void bad_usage_is_one_line_and_nothing_is_done(void **state)
                 assert_string_equal(run.out, "");
                 assert_int_equal(lines(run.err), 1);
                 assert_int_equal(strncmp(run.err, "gpufree: ", 9), 0);
+                run_done(&run);
+        }
+}
+
+static void explanations_are_escaped_like_everything_else(void **state)
+{
+        static const char *const forms[] = { "explain", "explain 1", "check --for reset", "explain --json",
+                                             "explain 1 --json", "check --for reset --json" };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(forms); i++) {
+                struct run run = ran("story", "ok", forms[i]);
+
+                HAS_NOT(run.out, "\033");
+                HAS(run.out, i < 3 ? "\\x1B" : "\\u001B");
+                assert_string_equal(run.err, "");
                 run_done(&run);
         }
 }
@@ -234,6 +259,41 @@ static void no_control_sequence_reaches_the_output(void **state)
                 HAS_NOT(run.out, "\xff");
                 run_done(&run);
         }
+}
+
+/* GPUFREE_FAKE_PARK plays one process with a hostile name. */
+static struct run parked(const char *how, const char *args)
+{
+        _cleanup_free_ char *env = gf_asprintf("GPUFREE_FAKE_PARK=%s", how);
+        struct run run = { .args = args, .env = { env } };
+
+        assert_non_null(env);
+        run_command(&run);
+        return run;
+}
+
+static void parking_is_told_and_its_outcome_is_the_exit_status(void **state)
+{
+        struct run run = parked("ok", "park --gpu 0");
+
+        (void)state;
+        assert_int_equal(run.code, 0);
+        HAS(run.out, "A warning.");
+        HAS(run.out, "4711 is parked (62.0 GiB in 31.0 s, 2.0 GiB/s).");
+        run_done(&run);
+        run = parked("refused", "unpark 4711 -q");
+        assert_int_equal(run.code, 4);
+        HAS(run.err, "4711 is no CUDA process");
+        HAS_NOT(run.out, "4711");
+        run_done(&run);
+        run = parked("ok", "list");
+        HAS(run.out, "Parked: 4711 (e\\x1B[31mvil), 62.0 GiB of GPU 3");
+        run_done(&run);
+        run = parked("ok", "unpark --all --json");
+        HAS(run.out, "\"state\": \"parked\"");
+        HAS(run.out, "\"since\": null");
+        HAS_NOT(run.out, "\033");
+        run_done(&run);
 }
 
 static void an_ascii_locale_gets_ascii(void **state)
@@ -469,6 +529,53 @@ static void json_of_a_kill_has_plan_fates_and_verdicts(void **state)
         json_decref(document("story", "ok", "wait --json --timeout 1s", 6));
 }
 
+/* GPUFREE_FAKE_OWNER stands for every text about an owner that the library hands out, raw. */
+static void owners_in_a_plan_are_shown_and_escaped(void **state)
+{
+        struct run r = { .args = "kill -y --stop-owner --gpu 1",
+                         .env = { "GPUFREE_FAKE=story", "GPUFREE_FAKE_END=survived",
+                                  "GPUFREE_FAKE_OWNER=ow\033[2J\nner\"" } };
+        struct run j = { .args = "kill -y --json --stop-owner --gpu 1", .env = { r.env[0], r.env[1], r.env[2] } };
+        json_t *d, *target, *stop;
+
+        (void)state;
+        run_command(&r);
+        HAS(r.out, "first ow");
+        HAS(r.out, "by its owner");
+        assert_null(strstr(r.out, "\033"));
+        assert_null(strstr(r.out, "ow\n"));
+        run_done(&r);
+        run_command(&j);
+        d = json_loads(j.out, 0, NULL);
+        assert_non_null(d);
+        target = json_array_get(json_object_get(json_object_get(d, "plan"), "targets"), 0);
+        stop = json_object_get(target, "stop");
+        has_keys(stop, "restart why owner command advice warning refusal runs group");
+        assert_string_equal(json_string_value(json_object_get(stop, "command")), "ow\033[2J\nner\"");
+        assert_true(json_is_true(json_object_get(json_object_get(json_object_get(d, "plan"), "ladder"), "stop_owner")));
+        has_keys(json_array_get(json_object_get(d, "stops"), 0),
+                 "owner command outcome status output sentence elapsed_ms");
+        assert_null(strchr(j.out, '\033'));
+        json_decref(d);
+        run_done(&j);
+}
+
+static void a_list_by_owner_has_a_line_for_each(void **state)
+{
+        json_t *d = document("story", "ok", "list --json --by owner", 0), *owner;
+        struct run r = { .args = "list --by owner", .env = { "GPUFREE_FAKE=story" } };
+
+        (void)state;
+        owner = json_array_get(json_object_get(d, "owners"), 0);
+        has_keys(owner, "label memory memory_partly_unknown age_s gpus users pids");
+        assert_true(json_array_size(json_object_get(owner, "pids")) > 0);
+        json_decref(d);
+        run_command(&r);
+        HAS(r.out, "WHOSE");
+        HAS(r.out, "PROCESSES");
+        run_done(&r);
+}
+
 /* ---- on a terminal ---- */
 
 static struct run on_terminal(const char *args, const char *end, const char *until, const char *answer, int signo)
@@ -626,12 +733,14 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(exit_status_follows_the_contract),
                 cmocka_unit_test(bad_usage_is_one_line_and_nothing_is_done),
+                cmocka_unit_test(explanations_are_escaped_like_everything_else),
                 cmocka_unit_test(every_wrong_path_gets_its_line),
                 cmocka_unit_test(every_option_reaches_the_library),
                 cmocka_unit_test(nothing_is_signalled_without_yes),
                 cmocka_unit_test(nothing_is_signalled_when_the_plan_cannot_be_written),
                 cmocka_unit_test(output_that_is_not_delivered_is_an_error),
                 cmocka_unit_test(no_control_sequence_reaches_the_output),
+                cmocka_unit_test(parking_is_told_and_its_outcome_is_the_exit_status),
                 cmocka_unit_test(an_ascii_locale_gets_ascii),
                 cmocka_unit_test(pids_alone_are_each_once),
                 cmocka_unit_test(a_list_shows_what_how_and_whose),
@@ -643,6 +752,8 @@ int main(void)
                 cmocka_unit_test(json_of_what_is_not_known_is_null),
                 cmocka_unit_test(json_loses_no_byte),
                 cmocka_unit_test(json_of_a_kill_has_plan_fates_and_verdicts),
+                cmocka_unit_test(owners_in_a_plan_are_shown_and_escaped),
+                cmocka_unit_test(a_list_by_owner_has_a_line_for_each),
                 cmocka_unit_test(only_yes_goes_on),
                 cmocka_unit_test(the_plan_is_shown_before_the_question_in_every_form),
                 cmocka_unit_test(an_interrupted_question_ends_nothing),

@@ -133,8 +133,14 @@ static void a_long_grace_stretches_the_whole_unless_told(void **state)
         (void)state;
         assert_int_equal(request.ladder.timeout_ms, 350000);
         cli_request_done(&request);
-        request = good("kill --grace 5m --timeout 20s");
+        request = good("kill --grace 5s --timeout 20s");
         assert_int_equal(request.ladder.timeout_ms, 20000);
+        assert_int_equal(request.ladder.grace_ms, 5000);
+        cli_request_done(&request);
+        /* A time for the whole that is shorter than the grace that nobody gave leaves time for SIGKILL. */
+        request = good("kill --timeout 4s");
+        assert_int_equal(request.ladder.timeout_ms, 4000);
+        assert_int_equal(request.ladder.grace_ms, 2000);
         cli_request_done(&request);
         request = good("kill --grace 1s");
         assert_int_equal(request.ladder.timeout_ms, 60000);
@@ -161,23 +167,53 @@ static void signals_are_named_in_every_usual_way(void **state)
         assert_string_equal(cli_signal_name(SIGUSR1), "USR1");
 }
 
+static void parking_takes_pids_and_places(void **state)
+{
+        struct cli_request request = good("unpark 12 34 --to 0:2,1:3 --timeout 2m --settle 1s");
+
+        (void)state;
+        assert_int_equal(request.command, CLI_UNPARK);
+        assert_int_equal(request.pids.n, 2);
+        assert_int_equal(request.pids.v[1], 34);
+        assert_string_equal(request.park.to, "0:2,1:3");
+        assert_int_equal(request.park.timeout_ms, 120000);
+        assert_int_equal(request.park.settle_ms, 1000);
+        assert_false(request.park.resume_stopped);
+        cli_request_done(&request);
+        request = good("park --gpu 0 --continue");
+        assert_true(request.park.resume_stopped);
+        assert_int_equal(request.park.timeout_ms, 600000);
+        assert_int_equal(request.park.lock_ms, 10000);
+        cli_request_done(&request);
+        request = good("unpark --all");
+        assert_true(request.all);
+        cli_request_done(&request);
+}
+
 static void wrong_words_are_told_with_what_would_be_right(void **state)
 {
         (void)state;
         bad("lst", "did you mean \"gpufree list\"");
         bad("kil", "did you mean \"gpufree kill\"");
         bad("frobnicate", "list, kill, check, wait");
-        bad("explain", "not in this version");
+        bad("explain 0", "0: is no PID (gpufree list shows who holds a GPU)");
         bad("run", "needs a command");
         bad("run python", "behind \"--\"");
         bad("run --gpus 0 -- x", "no number of GPUs");
         bad("run --restart never -- x", "on-failure:N");
-        bad("check --free-memory much", "no size");
-        bad("park", "not in this version");
+        bad("park", "say whom");
+        bad("park -n", "say whom");
+        bad("unpark", "a PID, or --all");
+        bad("unpark 12 --all", "a PID, or --all");
+        bad("unpark 12 --gpu 0", "--gpu is not for \"gpufree unpark\"");
+        bad("unpark x", "is no PID");
+        bad("unpark 0", "is no PID");
+        bad("kill --to 1", "it is for \"gpufree unpark\"");
         bad("kill 1234", "--pid 1234");
         bad("1", "--gpu 1");
         bad("--jsn", "did you mean --json");
         bad("--xyzzy", "gpufree --help");
+        bad("kill --grace 20s --timeout 5s", "--timeout: shorter than --grace");
         bad("kill --grace banana", "--grace: \"banana\" is no duration (like 500ms, 10s, 2m)");
         bad("kill --grace 10", "is no duration");
         bad("kill --grace -5s", "is no duration");
@@ -187,10 +223,10 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("--scan magic", "none of auto, bpf or proc");
         bad("--scope galaxy", "none of machine or namespace");
         bad("--color blue", "none of auto, always or never");
-        bad("kill --stop-owner", "not in this version");
-        bad("check --for reset", "not in this version");
-        bad("check --for unbind", "not in this version");
-        bad("check --for tea", "\"tea\" is no purpose");
+        bad("list --by user", "\"user\" is none of owner");
+        bad("check --stop-owner", "--stop-owner is not for \"gpufree check\"");
+        bad("kill --stop-owner=yes", "--stop-owner takes no value");
+        bad("check --for tea", "\"tea\" is none of run, reset, mig, unload or unbind");
         bad("--gpu", "--gpu needs a value: --gpu LIST");
         bad("--json=1", "--json takes no value");
         bad("-Z", "no option -Z");
@@ -277,6 +313,7 @@ int main(void)
                 cmocka_unit_test(the_ladder_is_the_contracts),
                 cmocka_unit_test(a_long_grace_stretches_the_whole_unless_told),
                 cmocka_unit_test(signals_are_named_in_every_usual_way),
+                cmocka_unit_test(parking_takes_pids_and_places),
                 cmocka_unit_test(wrong_words_are_told_with_what_would_be_right),
                 cmocka_unit_test(options_of_other_commands_are_refused),
                 cmocka_unit_test(every_option_reaches_its_commands),

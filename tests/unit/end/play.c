@@ -17,6 +17,7 @@
 #include "sys/clock.h"
 #include "sys/pidfd.h"
 #include "sys/pidstat.h"
+#include "sys/procfs.h"
 
 static struct slot *own_slot; /* in a child: for its handler */
 
@@ -258,8 +259,16 @@ static void fill_facts(const struct play *play, const struct slot *slot, struct 
         facts->cmdline = strdup(slot->program);
         facts->cmdline_length = strlen(slot->program) + 1;
         facts->exe = gf_asprintf("/bin/%s", slot->program);
-        if (play->real_exe)
+        if (play->real_exe) {
+                _cleanup_free_ char *path = gf_asprintf("/proc/%d/cmdline", (int)slot->pid);
+                char *real = NULL;
+
                 (void)gf_pid_exe(&env, slot->pid, &facts->exe_dev, &facts->exe_ino);
+                if (path && gf_read_file(AT_FDCWD, path, 4096, &real, &facts->cmdline_length) == 0) {
+                        free(facts->cmdline);
+                        facts->cmdline = real;
+                }
+        }
         facts->uid = UINT32_MAX;
         (void)gf_pid_uid(&env, slot->pid, &facts->uid);
         facts->user = strdup(facts->uid == 0 ? "root" : "somebody");
@@ -280,6 +289,8 @@ static void add_holder(const struct play *play, const struct slot *slot, struct 
         holder->selected = !atomic_load(&slot->unselected);
         holder->protected_why = slot->protected_why ? strdup(slot->protected_why) : NULL;
         holder->protected_absolute = slot->absolute;
+        if (slot->owner_kind)
+                ((struct gf_owner *)must_add(&holder->owners))->kind = strdup(slot->owner_kind);
         if (slot->gpu < 0)
                 return;
         use = must_add(&holder->gpus);

@@ -40,6 +40,7 @@ struct slot {
         uint64_t memory;
         char program[32];
         const char *protected_why; /* the same address in every process */
+        const char *owner_kind;    /* "unit", …; the same */
         bool absolute, open_only;
         atomic_int terms; /* SIGTERMs that its handler saw */
 };
@@ -67,7 +68,7 @@ struct play {
         void (*on_look)(struct play *play, size_t look);    /* before the n-th look, from 1 */
         void (*after_look)(struct play *play, size_t look); /* before its answer is handed over */
         void (*on_event)(struct play *play, const struct gpufree_event *event);
-        size_t events[GPUFREE_EVENT_MEMORY + 1];
+        size_t events[GPUFREE_EVENT_STOPPED + 1];
         int sigkills;
         bool lose_gpus; /* the driver has lost them from the second look on */
         int cancel;     /* eventfd */

@@ -674,6 +674,24 @@ static void a_refused_process_is_not_dead(void **state)
         end(&m);
 }
 
+/* What it has may wait in a queue of its own, which /proc does not show: its neighbour is no heir of it. */
+static void one_with_an_unseen_queue_is_not_dead(void **state)
+{
+        struct machine m = machine(1, (uint64_t[]){ 10 * GIB });
+        pid_t *opaque = gf_vec_add(&m.s->scan.opaque);
+
+        (void)state;
+        if (!opaque)
+                abort();
+        *opaque = 511;
+        cuda(&m, 524, 0, 1);
+        list(&m, 0, 511, 10 * GIB);
+        attribute(&m);
+        assert_int_equal(m.s->dead.n, 0);
+        assert_open(&m, 524, 0);
+        end(&m);
+}
+
 /* Only another device was looked at: who is listed here may well live. */
 static void who_was_not_looked_for_is_not_dead(void **state)
 {
@@ -895,6 +913,7 @@ int main(void)
                 cmocka_unit_test(a_silent_driver_leaves_it_to_the_evidence),
                 cmocka_unit_test(a_cut_list_and_the_evidence),
                 cmocka_unit_test(a_refused_process_is_not_dead),
+                cmocka_unit_test(one_with_an_unseen_queue_is_not_dead),
                 cmocka_unit_test(who_was_not_looked_for_is_not_dead),
                 cmocka_unit_test(a_listed_pid_without_a_device_is_not_believed),
                 cmocka_unit_test(a_pid_listed_twice_is_one),

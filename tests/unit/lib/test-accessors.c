@@ -47,7 +47,7 @@ static void names(void **state)
         static const char *const vendors[] = { "none",   "nvidia", "amd",    "intel",     "habana",
                                                "google", "aws",    "huawei", "microsoft", "other" };
         static const char *const fates[] = { "ended",   "killed",   "already-gone", "let-go",
-                                             "refused", "survived", "not-in-plan" };
+                                             "refused", "survived", "not-in-plan",  "ended-by-owner" };
 
         (void)state;
         for (unsigned i = 0; i < ELEMENTSOF(outcomes); i++)
@@ -65,6 +65,7 @@ static void names(void **state)
 static void a_snapshot(void **state)
 {
         _cleanup_snapshot_ struct gpufree_snapshot *snapshot = new_snapshot();
+        struct gpufree_look_count count;
 
         (void)state;
         assert_true(gpufree_snapshot_complete(snapshot));
@@ -89,6 +90,18 @@ static void a_snapshot(void **state)
         assert_int_equal(gpufree_snapshot_method(snapshot), GPUFREE_SCAN_PROC);
         assert_string_equal(gpufree_snapshot_method_reason(snapshot), "no BTF");
         assert_int_equal(gpufree_snapshot_processes(snapshot), 321);
+        snapshot->scan.threads = 400;
+        snapshot->scan.vanished = 2;
+        snapshot->scan.opaque_queues = 3;
+        assert_int_equal(gpufree_snapshot_count(snapshot, &count, sizeof(count)), 0);
+        assert_int_equal(count.threads, 400);
+        assert_true(count.threads_existing == GPUFREE_UNKNOWN);
+        assert_int_equal(count.vanished, 2);
+        assert_int_equal(count.opaque, 3);
+        assert_int_equal(count.refused_permission + count.refused_other, 0);
+        /* A caller built against a longer structure than ours, or none. */
+        assert_int_equal(gpufree_snapshot_count(snapshot, &count, sizeof(count) + 8), -EINVAL);
+        assert_int_equal(gpufree_snapshot_count(NULL, &count, sizeof(count)), -EINVAL);
         assert_int_equal(gpufree_snapshot_unreadable(snapshot), 4);
         assert_int_equal(gpufree_snapshot_elapsed_us(snapshot), 5678);
         assert_string_equal(gpufree_snapshot_driver_error(snapshot), "timed out");

@@ -20,6 +20,7 @@ is_plain()
         malloc | calloc | realloc | reallocarray | free | qsort | bsearch | bcmp | abort) ;;
         mem* | str* | __mem*_chk | __str*_chk | __isoc23_strto* | __ctype_*_loc | __errno_location) ;;
         snprintf | vsnprintf | asprintf | vasprintf | __snprintf_chk | __vsnprintf_chk | __asprintf_chk | __vasprintf_chk) ;;
+        sigabbrev_np) ;; # names of signals, a table
         sscanf | __isoc99_sscanf | __isoc23_sscanf) ;;
         __stack_chk_fail | __assert_fail | _GLOBAL_OFFSET_TABLE_ | __asan_* | __ubsan_* | __sanitizer_* | __tsan_* | __gcov_* | __sanitizer*) ;;
         gpufree_vendor_name | gpufree_outcome_name | gpufree_fate_name) ;; # tables of lib/names.c

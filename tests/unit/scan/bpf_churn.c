@@ -149,6 +149,27 @@ static size_t hits_of(const struct gf_scan *scan, pid_t pid)
         return n;
 }
 
+/* By /proc: the same, but that what waits in a socket is only said to wait there. */
+static void check_by_proc(void)
+{
+        _cleanup_(gf_scan_done) struct gf_scan scan = { 0 };
+
+        assert_return_code(gf_scan_proc(&env, &wanted, &scan), 0);
+        for (size_t i = 0; i < ELEMENTSOF(steady); i++)
+                if (steady[i].shape != SHAPE_SCM) {
+                        assert_int_equal(hits_of(&scan, steady[i].pid), 1);
+                } else {
+                        size_t said = 0;
+
+                        for (size_t k = 0; k < scan.opaque.n; k++)
+                                said += scan.opaque.v[k] == steady[i].pid;
+                        assert_int_equal(said, 1);
+                }
+        for (size_t i = 0; i < scan.hits.n; i++)
+                assert_int_not_equal(__atomic_load_n(&marks[(unsigned)scan.hits.v[i].id.pid % PIDS], __ATOMIC_SEQ_CST),
+                                     NEVER_HAD);
+}
+
 static void test_crowd(_unused_ void **state)
 {
         size_t crowd_hits = 0, vanished = 0;
@@ -167,6 +188,8 @@ static void test_crowd(_unused_ void **state)
                         crowd_hits += mark == HELD;
                 }
                 vanished += scan.vanished;
+                if (n % 6 == 0)
+                        check_by_proc();
         }
         if (__atomic_load_n(lives, __ATOMIC_SEQ_CST) >= 1000) /* not on a machine that had no PID left */
                 assert_true(crowd_hits > 0);

@@ -119,6 +119,7 @@ int stage_setup(void **state)
 
         if (!stage)
                 return -1;
+        (void)setvbuf(stdout, NULL, _IOLBF, 0); /* what was done is seen even if the rest hangs */
         (void)snprintf(stage->dir, sizeof(stage->dir), "/tmp/gpufree-scan-XXXXXX");
         if (!mkdtemp(stage->dir) || chmod(stage->dir, 0755) < 0)
                 return -1;
@@ -148,7 +149,8 @@ static void empty_dir(const char *dir)
         struct dirent *e;
 
         while (d && (e = readdir(d)))
-                (void)unlinkat(dirfd(d), e->d_name, 0);
+                if (unlinkat(dirfd(d), e->d_name, 0) < 0) /* a mount point of a kid that has ended */
+                        (void)unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
         if (d)
                 (void)closedir(d);
         (void)rmdir(dir);
@@ -172,6 +174,18 @@ bool stage_node(const struct stage *stage, unsigned i, const char *name, char pa
         return stage->mknod && make_node(path, stage->dev[i].rdev);
 }
 
+#define KIDS_MAX 16
+static pid_t kids[KIDS_MAX]; /* not ended yet; 0: free */
+
+static void kids_replace(pid_t old, pid_t new)
+{
+        for (unsigned i = 0; i < KIDS_MAX; i++)
+                if (kids[i] == old) {
+                        kids[i] = new;
+                        return;
+                }
+}
+
 static int words = -1; /* in a kid: where it speaks */
 
 void kid_say(int word)
@@ -191,7 +205,7 @@ void kid_sleep(void)
 int kid_hear(const struct kid *kid)
 {
         struct pollfd p = { .fd = kid->words, .events = POLLIN };
-        unsigned char byte;
+        unsigned char byte = 0;
         int r;
 
         do
@@ -223,6 +237,7 @@ int kid_start(struct kid *ret_kid, int (*hold)(void *arg), void *arg)
                 kid_sleep();
         }
         (void)close(p[1]);
+        kids_replace(0, ret_kid->pid);
         ret_kid->words = p[0];
         word = kid_hear(ret_kid);
         if (word != 0)
@@ -238,7 +253,22 @@ void kid_end(struct kid *kid)
         while (waitpid(kid->pid, NULL, 0) < 0 && errno == EINTR)
                 ;
         (void)close(kid->words);
+        kids_replace(kid->pid, 0);
         *kid = (struct kid){ 0 };
+}
+
+int kids_end(void **state)
+{
+        (void)state;
+        for (unsigned i = 0; i < KIDS_MAX; i++) {
+                if (kids[i] <= 0)
+                        continue;
+                (void)kill(kids[i], SIGKILL);
+                while (waitpid(kids[i], NULL, 0) < 0 && errno == EINTR)
+                        ;
+                kids[i] = 0;
+        }
+        return 0;
 }
 
 static int compare_numbers(const void *a, const void *b)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "../skip.h"
+
 #include "../unit.h"
 
 #include <stdbool.h>
@@ -57,6 +59,8 @@ struct kid {
  */
 int kid_start(struct kid *ret_kid, int (*hold)(void *arg), void *arg);
 void kid_end(struct kid *kid);
+/* Test teardown: ends what a failed test has left. */
+int kids_end(void **state);
 /* In a kid whose `hold` never returns: says `word` in its place. */
 void kid_say(int word);
 void kid_sleep(void) __attribute__((noreturn));
@@ -74,13 +78,3 @@ const struct gf_refused *find_refused(const struct gf_scan *scan, pid_t pid);
 uint64_t start_ticks_of(pid_t pid);
 /* How many entries a directory has; 0 when it cannot be read. */
 size_t count_entries(const char *dir);
-/*
- * Leaves a test that cannot be done here, with the reason said. Not cmocka's skip(): its "not ok # SKIP" is a failure
- * to readers of TAP.
- */
-#define skip_because(...)                                                                                              \
-        do {                                                                                                           \
-                print_message("# skipped: " __VA_ARGS__);                                                              \
-                print_message("\n");                                                                                   \
-                return;                                                                                                \
-        } while (0)

@@ -469,19 +469,19 @@ static void what_hangs_aside_is_left_and_released_later(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_process_is_described),
-                cmocka_unit_test(another_process_by_that_pid_is_not),
-                cmocka_unit_test(a_zombie_leader_is_described_by_its_threads),
-                cmocka_unit_test(only_root_s_programs_are_trusted),
-                cmocka_unit_test(the_cgroup_that_names_the_owner_is_chosen),
-                cmocka_unit_test(ancestors_begin_with_ourselves),
-                cmocka_unit_test(the_first_namespace_is_known),
-                cmocka_unit_test(an_inner_namespace_with_the_outer_proc),
-                cmocka_unit_test(reading_is_bounded),
-                cmocka_unit_test(long_links_are_read_whole),
-                cmocka_unit_test(a_directory_is_walked_in_a_small_buffer),
-                cmocka_unit_test(clocks_and_deadlines),
-                cmocka_unit_test(what_hangs_aside_is_left_and_released_later),
+                cmocka_unit_test_teardown(a_process_is_described, kids_end),
+                cmocka_unit_test_teardown(another_process_by_that_pid_is_not, kids_end),
+                cmocka_unit_test_teardown(a_zombie_leader_is_described_by_its_threads, kids_end),
+                cmocka_unit_test_teardown(only_root_s_programs_are_trusted, kids_end),
+                cmocka_unit_test_teardown(the_cgroup_that_names_the_owner_is_chosen, kids_end),
+                cmocka_unit_test_teardown(ancestors_begin_with_ourselves, kids_end),
+                cmocka_unit_test_teardown(the_first_namespace_is_known, kids_end),
+                cmocka_unit_test_teardown(an_inner_namespace_with_the_outer_proc, kids_end),
+                cmocka_unit_test_teardown(reading_is_bounded, kids_end),
+                cmocka_unit_test_teardown(long_links_are_read_whole, kids_end),
+                cmocka_unit_test_teardown(a_directory_is_walked_in_a_small_buffer, kids_end),
+                cmocka_unit_test_teardown(clocks_and_deadlines, kids_end),
+                cmocka_unit_test_teardown(what_hangs_aside_is_left_and_released_later, kids_end),
         };
 
         return cmocka_run_group_tests(tests, setup, teardown);

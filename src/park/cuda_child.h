@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+int gf_cuda_child_main(int socket, void *userdata);
