@@ -79,7 +79,9 @@ static void add_request(struct gf_str *text, const struct cli_request *request)
 {
         size_t begin = text->n;
 
-        gf_str_add(text, ": gpufree kill");
+        gf_str_addf(text, ": gpufree %s", cli_commands[request->command].name);
+        if (request->guard.clean)
+                gf_str_add(text, " --clean");
         for (size_t i = 0; i < request->criteria.n && text->n - begin < CRITERIA_MAX; i++) {
                 const struct cli_criterion *criterion = &request->criteria.v[i];
 

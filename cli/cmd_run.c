@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 
+#include "audit.h"
 #include "session.h"
 
 GF_DEFINE_CLEANUP(gpufree_guard *, gpufree_guard_unref)
@@ -68,10 +69,31 @@ static int open_signals(void)
         return fd;
 }
 
+static void on_signal(void *userdata, const struct gpufree_event *event)
+{
+        cli_audit_event(userdata, event);
+}
+
+/* What --clean signals is in the system's log, as with `kill`. */
+static int claim_with_audit(struct cli_session *session, gpufree_guard *guard)
+{
+        struct cli_audit audit;
+        int r;
+
+        if (!session->request->guard.clean)
+                return gpufree_guard_claim(guard, session->selection);
+        cli_audit_open(&audit, session);
+        gpufree_set_event_handler(session->context, on_signal, &audit);
+        r = gpufree_guard_claim(guard, session->selection);
+        gpufree_set_event_handler(session->context, NULL, NULL);
+        cli_audit_close(&audit);
+        return r;
+}
+
 static int claim(struct cli_session *session, gpufree_guard *guard)
 {
         const struct cli_request *request = session->request;
-        int r = gpufree_guard_claim(guard, session->selection);
+        int r = claim_with_audit(session, guard);
 
         if (r == -ENXIO && request->guard.gpus == 0 && !names_gpus(request)) {
                 cli_term_error(&session->term, "no GPU found here: the command runs without one");

@@ -68,7 +68,9 @@ static int close_output(struct cli_session *session, const struct cli_request *r
         if (close(STDOUT_FILENO) == 0 || errno == EBADF)
                 return code;
         cli_term_error(&session->term, "can't write to standard output: %s", strerror(errno));
-        /* 2 says that nothing was done. */
+        /* 2 says that nothing was done. What a guard exits with is its command's. */
+        if (request->command == CLI_RUN)
+                return code;
         if (request->command == CLI_KILL && !request->dry_run)
                 return code != GPUFREE_OK ? code : GPUFREE_INCOMPLETE;
         return GPUFREE_USAGE;

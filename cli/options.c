@@ -321,7 +321,7 @@ static int take_pid(struct cli_request *request, const char *word, char **ret_er
 
         if (gf_parse_pid(word, &pid) < 0)
                 return request->command == CLI_EXPLAIN
-                               ? wrong(ret_error, "explain: \"%s\" is no PID", word)
+                               ? wrong(ret_error, "%s: is no PID (gpufree list shows who holds a GPU)", word)
                                : wrong(ret_error, "%s: is no PID (gpufree list shows who is parked)", word);
         slot = gf_vec_add(&request->pids);
         if (!slot)
@@ -379,6 +379,8 @@ static int no_such_combination(const struct cli_request *request, char **ret_err
                 return wrong(ret_error, "run needs a command behind \"--\": gpufree run --gpus 1 -- python train.py");
         if (request->json && request->quiet)
                 return wrong(ret_error, "--json and --quiet exclude each other");
+        if (request->purpose_set && request->calm.free_memory != GPUFREE_UNKNOWN)
+                return wrong(ret_error, "--free-memory is for --for run: nothing else is about memory");
         if (request->command == CLI_PARK && request->criteria.n == 0 && request->paths.n == 0)
                 return wrong(ret_error, "park: say whom, like --pid 21316, --gpu 0 or --user me");
         if (request->command == CLI_UNPARK && request->all == (request->pids.n > 0))

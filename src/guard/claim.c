@@ -236,6 +236,15 @@ static int still_idle(struct claiming *c, const gf_gpu_set *set)
         return idle;
 }
 
+/* As with `kill`: evidence is enough to show who holds a GPU, not to end somebody on. */
+static bool is_blind(const struct claiming *c, const struct gpufree_snapshot *snapshot)
+{
+        if (snapshot->blind)
+                gf_guard_warn(c->guard, "nothing was cleaned: the driver's library gave no answer, so who holds a GPU "
+                                        "cannot be told for sure from who merely has it open");
+        return snapshot->blind;
+}
+
 /* Ends what the same user left on GPUs that nobody has claimed. 1: something was ended, look again. */
 static int clean(struct claiming *c, size_t missing)
 {
@@ -249,6 +258,8 @@ static int clean(struct claiming *c, size_t missing)
         struct gf_eyes eyes;
         int r = 0;
 
+        if (is_blind(c, c->snapshot))
+                return 0;
         for (size_t i = 0; i < c->asked.n && (c->guard->options.gpus == 0 || set.n < missing); i++) {
                 size_t *slot;
 
@@ -271,6 +282,8 @@ static int clean(struct claiming *c, size_t missing)
                 r = gpufree_selection_add(selection, GPUFREE_BY_USER, user, NULL);
         if (r == 0)
                 r = gf_look(c->guard->context, selection, &snapshot);
+        if (r == 0 && is_blind(c, snapshot))
+                return 0;
         if (r == 0)
                 r = gf_plan_make(snapshot, &plan);
         if (r < 0)
@@ -388,6 +401,8 @@ int gpufree_guard_claim(gpufree_guard *guard, const gpufree_selection *selection
                 gf_locks_done(&guard->locks);
         if (r == -ENOMEM)
                 return gf_fail(&guard->context->env, r, "out of memory");
+        if (r == -EINVAL && !guard->context->env.error)
+                return gf_fail(&guard->context->env, r, "a GPU without an index, a UUID and an address is not claimed");
         if (r == -ECANCELED)
                 return gf_fail(&guard->context->env, r, "interrupted");
         return r;

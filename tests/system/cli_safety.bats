@@ -137,6 +137,20 @@ PY
         grep -qE "gpufree\[[0-9]+\]: outcome ok" "$BATS_TEST_TMPDIR/log"
 }
 
+@test "audit: what run --clean signals is a line in the system's log" {
+        [ "$(id -u)" -eq 0 ] || skip "needs root for a mount namespace"
+        unshare --mount true 2>/dev/null || skip "no mount namespaces here"
+        command -v python3 >/dev/null || skip "no python3"
+        sim_up --gpus 1
+        add plain --gpu 0
+        # shellcheck disable=SC2086
+        run with_log timeout -k 5 60 "$GPUFREE" run $GPUFREE_OPTS --scope namespace --gpu 0 --clean -- true
+        echo "$output"
+        cat "$BATS_TEST_TMPDIR/log"
+        [ "$status" -eq 0 ]
+        grep -qE "gpufree\[[0-9]+\]: sent SIGTERM to $pid \(.* for holding GPU 0, by uid 0.*: gpufree run --clean --gpu 0" "$BATS_TEST_TMPDIR/log"
+}
+
 # ---- processes that are hard to end ----
 
 cgroup_dir() {

@@ -117,6 +117,16 @@ free() {
         alive "$pid"
 }
 
+@test "run: --clean ends nobody on evidence alone, without the driver's word" {
+        sim_up --gpus 1
+        add plain --gpu 0
+        GPUFREE_SIM_FAULT=error=15 run guard --clean --grace 2s -- true
+        echo "$output"
+        [ "$status" -eq 121 ]
+        [[ "$output" == *"nothing was cleaned"* ]]
+        alive "$pid"
+}
+
 @test "run: a GPU of another guard is refused, also with --clean" {
         need_python
         sim_up --gpus 1
