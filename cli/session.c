@@ -142,6 +142,12 @@ int cli_session_open(struct cli_session *session, struct cli_request *request)
                 cli_term_error(&session->term, "%s", gpufree_error(session->context));
                 return GPUFREE_USAGE;
         }
+        /* A short time for the whole is not spent on one answer of the driver. */
+        if (request->timeout_set && request->timeout_ms > 0 && request->timeout_ms < 10000 &&
+            gpufree_set_driver_deadline(session->context, request->timeout_ms) < 0) {
+                cli_term_error(&session->term, "%s", gpufree_error(session->context));
+                return GPUFREE_USAGE;
+        }
         if (gpufree_load_config(session->context, request->config) < 0) {
                 cli_term_error(&session->term, "%s", gpufree_error(session->context));
                 return GPUFREE_USAGE;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "base/num.h"
@@ -94,6 +95,8 @@ void cli_term_raw(struct cli_term *term, const char *text, size_t n)
         (void)write_all(STDERR_FILENO, text, n);
 }
 
+#define LONGEST_LINE 1000
+
 __attribute__((format(printf, 3, 0))) static void say(struct cli_term *term, const char *head, const char *format,
                                                       va_list ap)
 {
@@ -103,6 +106,9 @@ __attribute__((format(printf, 3, 0))) static void say(struct cli_term *term, con
         cli_term_progress(term, NULL);
         if (!text)
                 return;
+        /* What was given may be as long as the system allows; a line that says what is wrong with it is not. */
+        if (strlen(text) > LONGEST_LINE)
+                memcpy(text + LONGEST_LINE, "...", sizeof("..."));
         gf_str_add(&line, head);
         if (term->utf8) {
                 cli_text_escape(&line, text, strlen(text), true);
@@ -194,6 +200,8 @@ int cli_term_ask(struct cli_term *term, const char *question, int cancel_fd)
                         return -ENOTTY;
                 to = tty;
         }
+        /* What was typed before the plan was there is no answer to it. */
+        (void)tcflush(STDIN_FILENO, TCIFLUSH);
         r = write_all(to, question, strlen(question));
         if (r < 0)
                 return r;

@@ -31,6 +31,8 @@ static const char *gpu_state(const gpufree_snapshot *snapshot, const gpufree_gpu
         *ret_style = gpufree_gpu_error(gpu) ? CLI_RED : CLI_YELLOW;
         if (gpufree_gpu_holders(gpu) > 0)
                 return "held";
+        if (verdict_of(report, gpu, &verified, &sentence) && !verified && sentence && strstr(sentence, "held by "))
+                return "held";
         if (gpufree_gpu_error(gpu))
                 return "error";
         if (verdict_of(report, gpu, &verified, &sentence) && verified) {

@@ -261,12 +261,9 @@ undo:
 static int parse(int argc, char **argv, struct up *u)
 {
         static const struct option options[] = {
-                { "gpus", required_argument, NULL, 'g' },
-                { "shapes", required_argument, NULL, 's' },
-                { "shuffle", no_argument, NULL, 'x' },
-                { "ptys", no_argument, NULL, 'p' },
-                { "mappable", no_argument, NULL, 'm' },
-                { 0 },
+                { "gpus", required_argument, NULL, 'g' }, { "shapes", required_argument, NULL, 's' },
+                { "shuffle", no_argument, NULL, 'x' },    { "ptys", no_argument, NULL, 'p' },
+                { "mappable", no_argument, NULL, 'm' },   { 0 },
         };
         int c;
 

@@ -424,6 +424,12 @@ static int look_stages(struct gpufree *context, const struct gpufree_selection *
                 return r;
         self.rules = &context->rules;
         r = gf_select_gpus(env, selection, snapshot);
+        /* A driver that does not answer does not say which index a GPU has either: that is no mistake of the user's. */
+        if (r == -ENODEV && !gf_driver_answered(snapshot))
+                return gf_fail(env, -ENODATA,
+                               "which GPU is meant cannot be told, the driver's library gave no answer (%s); name the "
+                               "device (/dev/nvidia0) or processes (--pid)",
+                               snapshot->driver.error[0] ? snapshot->driver.error : "libnvidia-ml.so.1 was not found");
         if (r < 0)
                 return r;
         r = gf_select_holders(selection, &self, snapshot);

@@ -217,6 +217,13 @@ static void promote_unlisted(struct gf_attribution *a, size_t gpu)
                 }
 }
 
+/* A figure that leaves no room for anybody's context: then nobody needs to be found for it. */
+static bool is_known_idle(const struct gpufree_gpu *gpu)
+{
+        return gpu->memory.used != GPUFREE_UNKNOWN && gpu->memory.reserved != GPUFREE_UNKNOWN &&
+               gpu->memory.used <= GF_NOISE;
+}
+
 static bool may_have_context(const struct gf_attribution *a, const struct gpufree_holder *holder)
 {
         return gf_uses_uvm(a, holder) || gf_has_class(a, holder, GF_CLASS_VFIO_GROUP) ||
@@ -241,10 +248,13 @@ static void promote_by_evidence(struct gf_attribution *a, size_t gpu)
                         use->context = true;
                 any = any || use->context;
         }
-        for (size_t i = 0; i < a->snapshot->holders.n && !any; i++) {
-                struct gf_gpu_use *use = gf_use_find(&a->snapshot->holders.v[i], gpu);
+        if (any || (nvidia && is_known_idle(&a->snapshot->inventory.gpus.v[gpu])))
+                return;
+        for (size_t i = 0; i < a->snapshot->holders.n; i++) {
+                struct gpufree_holder *holder = &a->snapshot->holders.v[i];
+                struct gf_gpu_use *use = gf_use_find(holder, gpu);
 
-                if (use && (!nvidia || may_have_context(a, &a->snapshot->holders.v[i])))
+                if (use && (!nvidia || (may_have_context(a, holder) && !gf_listed_anywhere(holder))))
                         use->context = true;
         }
 }

@@ -127,8 +127,18 @@ static int walk_directory(struct gf_collect *collect, const char *dir)
                 int number;
 
                 row = gf_class_match(dir, name, &number);
-                if (!row || fstatat(fd, name, &st, AT_NO_AUTOMOUNT) < 0 ||
-                    (!S_ISCHR(st.st_mode) && !S_ISBLK(st.st_mode)))
+                if (!row)
+                        continue;
+                if (fstatat(fd, name, &st, AT_NO_AUTOMOUNT) < 0) {
+                        if (errno == ENOENT) /* gone, or a link to nothing */
+                                continue;
+                        r = gf_strv_addf(collect->gaps, "%s/%s cannot be looked at (%s): who has it open is not known",
+                                         root, name, strerror(errno));
+                        if (r < 0)
+                                return r;
+                        continue;
+                }
+                if (!S_ISCHR(st.st_mode) && !S_ISBLK(st.st_mode))
                         continue;
                 path = gf_asprintf("%s/%s", root, name);
                 if (!path)
@@ -330,9 +340,13 @@ static int collect_all(struct gf_collect *collect)
 int gf_inventory_read(struct gf_env *env, const struct gf_driver_report *report, gf_strv *gaps,
                       struct gf_inventory *ret_inventory)
 {
-        struct gf_collect collect = { .env = env, .gaps = gaps };
+        _cleanup_(gf_strv_done) gf_strv unheard = { 0 };
+        struct gf_collect collect = { .env = env };
         int r;
 
+        if (!gaps)
+                gaps = &unheard;
+        collect.gaps = gaps;
         r = collect_all(&collect);
         if (r >= 0)
                 r = report ? gf_inventory_add_report(env, report, gaps, &collect.inventory)

@@ -27,7 +27,7 @@ struct gf_facts {
         char *cmdline; /* NUL separated; cmdline_length bytes */
         size_t cmdline_length;
         char *exe;                 /* target of /proc/PID/exe, without " (deleted)"; NULL unreadable or none */
-        bool exe_trusted;          /* owned by root, writable by root alone */
+        bool exe_trusted;          /* owned by root, writable by root alone, and by this name here, too */
         uint64_t exe_dev, exe_ino; /* 0 unknown */
         uint32_t uid;              /* effective; UINT32_MAX unknown */
         char *user;

@@ -167,6 +167,20 @@ static int read_user(struct gf_facts *facts)
 
 /* ---- the rest ---- */
 
+#define FIRST_USER_UID 1000 /* below: root and what the system runs */
+
+/*
+ * The name is of the process's own mount namespace, where a user can mount root's python under the name of a display
+ * server. Of a user's process it counts only where that name is that file here, too; of the system's always.
+ */
+static bool is_same_file_here(const struct gf_facts *facts)
+{
+        struct statx sx;
+
+        return gf_statx(AT_FDCWD, facts->exe, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO, &sx) == 0 &&
+               makedev(sx.stx_dev_major, sx.stx_dev_minor) == facts->exe_dev && sx.stx_ino == facts->exe_ino;
+}
+
 static int read_exe(int dirfd, const char *prefix, struct gf_facts *facts)
 {
         static const char deleted[] = " (deleted)";
@@ -185,7 +199,8 @@ static int read_exe(int dirfd, const char *prefix, struct gf_facts *facts)
         facts->exe_dev = makedev(sx.stx_dev_major, sx.stx_dev_minor);
         facts->exe_ino = sx.stx_ino;
         facts->exe_trusted = S_ISREG(sx.stx_mode) && sx.stx_uid == 0 && !(sx.stx_mode & S_IWOTH) &&
-                             (!(sx.stx_mode & S_IWGRP) || sx.stx_gid == 0);
+                             (!(sx.stx_mode & S_IWGRP) || sx.stx_gid == 0) &&
+                             (facts->uid < FIRST_USER_UID || is_same_file_here(facts));
         return 0;
 }
 

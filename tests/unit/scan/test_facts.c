@@ -318,7 +318,6 @@ static int in_inner_namespace(void *arg)
 
 static void an_inner_namespace_with_the_outer_proc(void **state)
 {
-        struct stat st;
         struct kid kid;
         int r;
 
@@ -326,8 +325,8 @@ static void an_inner_namespace_with_the_outer_proc(void **state)
         r = kid_start(&kid, in_inner_namespace, NULL);
         if (r == 1)
                 skip_because("no right to make namespaces");
-        assert_int_equal(stat("/proc/self/ns/pid", &st), 0);
-        assert_int_equal(r, st.st_ino == 4026531836U ? 51 : 50);
+        /* It is not the first one, whatever its /proc shows: the driver answers for it alone. */
+        assert_int_equal(r, 50);
 }
 
 /* ---- sys ---- */

@@ -350,7 +350,8 @@ static void a_thousand_scans_leave_nothing(void **state)
         tasks = count_entries("/proc/self/task");
         memory = mallinfo2().uordblks;
         for (unsigned i = 0; i < 1000; i++) {
-                /* A descriptor or a thread that stays shows after a few; the whole machine each time would only take long. */
+                /* A descriptor or a thread that stays shows after a few; the whole machine each time would only take
+                 * long. */
                 scan_for(&stage->dev[0].rdev, 1, i % 100 ? kid.pid : 0, &scan);
                 assert_int_equal(count_hits(&scan, kid.pid, ~0U), 1);
                 gf_scan_done(&scan);
