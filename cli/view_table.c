@@ -31,8 +31,6 @@ static const char *gpu_state(const gpufree_snapshot *snapshot, const gpufree_gpu
         *ret_style = gpufree_gpu_error(gpu) ? CLI_RED : CLI_YELLOW;
         if (gpufree_gpu_holders(gpu) > 0)
                 return "held";
-        if (verdict_of(report, gpu, &verified, &sentence) && !verified && sentence && strstr(sentence, "held by "))
-                return "held";
         if (gpufree_gpu_error(gpu))
                 return "error";
         if (verdict_of(report, gpu, &verified, &sentence) && verified) {
@@ -40,6 +38,9 @@ static const char *gpu_state(const gpufree_snapshot *snapshot, const gpufree_gpu
                 return "free";
         }
         *ret_style = CLI_RED;
+        /* Asked about by path: whoever has it open holds it. */
+        if (report && gpufree_report_outcome(report) == GPUFREE_HELD && gpufree_gpu_openers(gpu) > 0)
+                return "held";
         if (gpufree_gpu_memory_used(gpu) != GPUFREE_UNKNOWN && gpufree_gpu_memory_used(gpu) > tolerance)
                 return "no holder found";
         if (!gpufree_snapshot_complete(snapshot))

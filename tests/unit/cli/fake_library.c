@@ -151,6 +151,13 @@ int gpufree_load_config(gpufree *context, const char *path)
         return 0;
 }
 
+int gpufree_set_driver_deadline(gpufree *context, uint64_t milliseconds)
+{
+        (void)context;
+        (void)milliseconds;
+        return 0;
+}
+
 int gpufree_set_scope(gpufree *context, enum gpufree_scope scope)
 {
         (void)context;
