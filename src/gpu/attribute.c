@@ -116,8 +116,10 @@ uint64_t gf_node_count(const struct gf_attribution *a, const struct gpufree_hold
                 const struct gf_device_use *use = &holder->devices.v[i];
                 const struct gpufree_device *device = device_of(a, use);
 
+                /* A mapping of the node of a GPU that is merely open is common (five seen on an H200); twenty
+                 * descriptors are not. Where mappings are all there is, they are what there is to count. */
                 if (device && device->gpu == (int)gpu && device->cls == GF_CLASS_NVIDIA_GPU)
-                        count += use->fds + use->maps;
+                        count += use->fds > 0 ? use->fds : use->maps;
         }
         return count;
 }

@@ -7,8 +7,7 @@
 
 /* An open device without a context costs up to 3 MiB a process; below this much nothing needs an explanation. */
 #define GF_NOISE (32ULL << 20)
-/* Descriptors and mappings on a GPU's node of a process that uses it: 20 and more seen; 4 of one that only opened it.
- */
+/* Descriptors on a GPU's node of a process that uses it: 20 and more seen; 4 of one that only opened it. */
 #define GF_STRONG 8
 
 struct gf_view {

@@ -87,6 +87,8 @@ for scan in bpf proc; do
             "$gpufree" wait --timeout 20s >/dev/null 2>&1
             continue
         fi
+        # By /proc a process that even root may not look at (PID 1 in some virtual machines) leaves the list incomplete.
+        if [ "$scan" = proc ] && [ $code = 3 ] && grep -q '"unreadable": [1-9]' "$work/list.json"; then code=0; fi
         check "$shape by $scan: list exits" 0 $code
         listed $shape "$keeper"
         check "$shape by $scan: listed with its way and size" 0 $?

@@ -80,7 +80,8 @@ if start python3 "$here/park_loop.py" "$work/loop" $steps 4096; then
         "$gpufree" park --pid "$keeper"
         "$gpufree" unpark "$keeper" --to 1
         check "moved to GPU 1" 0 $?
-        check "GPU 0 is idle" "$baseline" "$(used)"
+        # Its device file is open there: up to 3 MiB and the driver's own rounding.
+        check "GPU 0 is idle" 1 $(($(used) <= baseline + 32))
         a=$(lines)
         sleep 2
         if [ "$(lines)" -gt "$a" ]; then ok "it goes on there"; else bad "it does not go on there"; fi
