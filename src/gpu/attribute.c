@@ -219,6 +219,15 @@ static void promote_unlisted(struct gf_attribution *a, size_t gpu)
                 }
 }
 
+/* The driver lists it, or it has as much open as a user has, on some GPU: what it merely opened here says nothing. */
+static bool is_explained_elsewhere(const struct gf_attribution *a, const struct gpufree_holder *holder)
+{
+        for (size_t i = 0; i < a->snapshot->inventory.gpus.n; i++)
+                if (gf_node_count(a, holder, i) >= GF_STRONG)
+                        return true;
+        return gf_listed_anywhere(holder);
+}
+
 /* A figure that leaves no room for anybody's context: then nobody needs to be found for it. */
 static bool is_known_idle(const struct gpufree_gpu *gpu)
 {
@@ -256,7 +265,7 @@ static void promote_by_evidence(struct gf_attribution *a, size_t gpu)
                 struct gpufree_holder *holder = &a->snapshot->holders.v[i];
                 struct gf_gpu_use *use = gf_use_find(holder, gpu);
 
-                if (use && (!nvidia || (may_have_context(a, holder) && !gf_listed_anywhere(holder))))
+                if (use && (!nvidia || (may_have_context(a, holder) && !is_explained_elsewhere(a, holder))))
                         use->context = true;
         }
 }

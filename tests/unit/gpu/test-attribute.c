@@ -633,10 +633,27 @@ static void a_silent_driver_leaves_it_to_the_evidence(void **state)
         attribute(&m);
         assert_holds(&m, 100, 0, NONE);
         assert_open(&m, 103, 0);
-        /* On GPU 1 nobody has as much: then everybody counts. */
-        assert_holds(&m, 100, 1, NONE);
+        /* What it has open of GPU 1 says nothing, as on a real machine with two: its use is GPU 0. */
+        assert_open(&m, 100, 1);
         assert_gpu(&m, 0, NONE, NONE, 1, 1);
+        assert_gpu(&m, 1, NONE, NONE, 0, 1);
         assert_false(m.s->inventory.gpus.v[0].lists_complete);
+        end(&m);
+}
+
+static void without_the_driver_and_better_evidence_whoever_may_counts(void **state)
+{
+        struct machine m = machine(1, (uint64_t[]){ NONE });
+
+        (void)state;
+        m.s->driver.gpus.n = 0;
+        m.s->driver.asked = false;
+        cuda(&m, 100, -1, 1); /* four descriptors, and UVM */
+        add_holder(&m, 103);
+        hold(&m, 103, 0, 4, 0); /* no UVM: a daemon */
+        attribute(&m);
+        assert_holds(&m, 100, 0, NONE);
+        assert_open(&m, 103, 0);
         end(&m);
 }
 
@@ -911,6 +928,7 @@ int main(void)
                 cmocka_unit_test(a_few_descriptors_explain_it_when_nothing_better_does),
                 cmocka_unit_test(who_is_listed_elsewhere_is_not_blamed),
                 cmocka_unit_test(a_silent_driver_leaves_it_to_the_evidence),
+                cmocka_unit_test(without_the_driver_and_better_evidence_whoever_may_counts),
                 cmocka_unit_test(a_cut_list_and_the_evidence),
                 cmocka_unit_test(a_refused_process_is_not_dead),
                 cmocka_unit_test(one_with_an_unseen_queue_is_not_dead),
