@@ -497,7 +497,8 @@ enum gpufree_entry {
 const char *gpufree_entry_name(enum gpufree_entry entry);
 
 typedef struct gpufree_account gpufree_account;
-/* The account of the GPU at `gpu` (position in the snapshot); reads the kernel log. Keeps the snapshot alive. -ENODEV */
+/* The account of the GPU at `gpu` (position in the snapshot); reads the kernel log. Keeps the snapshot alive. -ENODEV
+ */
 int gpufree_account_new(gpufree *context, gpufree_snapshot *snapshot, size_t gpu, gpufree_account **ret_account);
 gpufree_account *gpufree_account_unref(gpufree_account *account);
 const gpufree_gpu *gpufree_account_gpu(const gpufree_account *account);

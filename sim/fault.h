@@ -28,7 +28,7 @@ struct sim_fault {
         uint64_t late_ms; /* or comes back this much later */
         bool no_v2, no_v3;
         bool stride32;
-        uint64_t busy; /* percent that every listed process shows; 0: no samples */
+        uint64_t busy;             /* percent that every listed process shows; 0: no samples */
         bool full_list;            /* as many processes as the driver lists at most */
         enum sim_call hang, crash; /* in which call */
         unsigned error;            /* an NVML return code; 0 none */
@@ -43,10 +43,10 @@ struct sim_fault {
 };
 
 /*
- * dead-pids, hide-pids, never, late=MS, no-v2, no-v3, stride32, full-list, busy=PERCENT, hang[=CALL], crash[=CALL], error=CODE[:GPU[:CALL]];
- * CALL is init, handle, list or memory. Without GPU an error comes from init, with one from handle, unless said.
- * Of libcuda: cuda-hang=CALL (before it does anything), cuda-lost=CALL (after it has done it), cuda-crash=CALL,
- * cuda-error=CODE:CALL[:PID], cuda-slow=MS, cuda-keep, cuda-old; CALL is state, lock, checkpoint, restore or unlock.
- * NULL is no fault. -EINVAL.
+ * dead-pids, hide-pids, never, late=MS, no-v2, no-v3, stride32, full-list, busy=PERCENT, hang[=CALL], crash[=CALL],
+ * error=CODE[:GPU[:CALL]]; CALL is init, handle, list or memory. Without GPU an error comes from init, with one from
+ * handle, unless said. Of libcuda: cuda-hang=CALL (before it does anything), cuda-lost=CALL (after it has done it),
+ * cuda-crash=CALL, cuda-error=CODE:CALL[:PID], cuda-slow=MS, cuda-keep, cuda-old; CALL is state, lock, checkpoint,
+ * restore or unlock. NULL is no fault. -EINVAL.
  */
 int sim_fault_parse(const char *text, struct sim_fault *ret_fault);

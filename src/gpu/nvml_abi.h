@@ -85,6 +85,6 @@ typedef int (*nvml_device_memory1_fn)(nvml_device device, struct nvml_memory_v1 
 typedef int (*nvml_device_memory2_fn)(nvml_device device, struct nvml_memory_v2 *memory);
 typedef int (*nvml_device_list_fn)(nvml_device device, unsigned *count, void *slots);
 typedef int (*nvml_device_utilization_fn)(nvml_device device, struct nvml_utilization *samples, unsigned *count,
-                                         uint64_t since_us);
+                                          uint64_t since_us);
 typedef int (*nvml_device_mig_fn)(nvml_device device, unsigned *current, unsigned *pending);
 typedef int (*nvml_device_mig_handle_fn)(nvml_device device, unsigned index, nvml_device *mig);

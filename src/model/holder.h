@@ -107,7 +107,7 @@ struct gpufree_snapshot {
         uint64_t unreadable; /* of those asked about */
         uint64_t slipped;    /* seen to hold, and ended before they could be described */
         bool initial_pidns;
-        bool blind; /* holders were selected by GPU, and the driver's library does not say who holds one */
+        bool blind;      /* holders were selected by GPU, and the driver's library does not say who holds one */
         bool by_process; /* processes were picked by what they are, and no GPU was named */
         uint64_t elapsed_us;
         uint64_t boot_ticks; /* now, in clock ticks after boot: what "older than" is measured against */

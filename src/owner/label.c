@@ -9,7 +9,7 @@
 #define SHORT_ID 12
 #define LONG_NUMBER 24
 
-/* "process_api/6d9c83fcea03": long numbers of a path cut as container ids are; they tell nobody anything. */
+/* "job_runner/6d9c83fcea03": long numbers of a path cut as container ids are; they tell nobody anything. */
 static char *short_path(const char *path)
 {
         struct gf_str out = { 0 };

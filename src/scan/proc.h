@@ -46,9 +46,9 @@ struct gf_proc_job {
         pid_t *only, *skip;
         size_t n_only, n_skip;
         int cancel_fd;
-        bool kcmp;             /* PIDs of this /proc are PIDs of our system calls */
-        bool links_count;      /* the link count of task/ tells how many threads there are */
-        bool anon_known;       /* the inode that event descriptors and the like share, and no ring has */
+        bool kcmp;        /* PIDs of this /proc are PIDs of our system calls */
+        bool links_count; /* the link count of task/ tells how many threads there are */
+        bool anon_known;  /* the inode that event descriptors and the like share, and no ring has */
         uint32_t anon_major, anon_minor;
         uint64_t anon_ino;
         _Atomic bool no_query; /* the kernel has no PROCMAP_QUERY */

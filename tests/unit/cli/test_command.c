@@ -121,8 +121,8 @@ static void bad_usage_is_one_line_and_nothing_is_done(void **state)
 
 static void explanations_are_escaped_like_everything_else(void **state)
 {
-        static const char *const forms[] = { "explain", "explain 1", "check --for reset", "explain --json",
-                                             "explain 1 --json", "check --for reset --json" };
+        static const char *const forms[] = { "explain",        "explain 1",        "check --for reset",
+                                             "explain --json", "explain 1 --json", "check --for reset --json" };
 
         (void)state;
         for (size_t i = 0; i < ELEMENTSOF(forms); i++) {

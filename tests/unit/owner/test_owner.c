@@ -41,7 +41,7 @@ static void labels_without_any_file(void **state)
                 { "/system.slice/run-u7.scope", "run-u7.scope" },
                 { "/machine.slice/libpod-conmon-" ID ".scope", "podman monitor:3f2a1b2c3d4e" },
                 { "/some/where", "cgroup some/where" },
-                { "/process_api/6d9c83fcea031dd81cd45b9988a280bd", "cgroup process_api/6d9c83fcea03" },
+                { "/job_runner/6d9c83fcea031dd81cd45b9988a280bd", "cgroup job_runner/6d9c83fcea03" },
                 { "/deadbeef", "cgroup deadbeef" },
                 { "/", NULL },
         };
