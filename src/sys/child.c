@@ -20,7 +20,7 @@
 #include "sys/clock.h"
 
 /* How long a stopped child may take to end before it is left to be reaped by others. */
-#define REAP_MS 100
+#define REAP_MS 1000
 #define CHILD_SOCKET 3
 
 /* Closes everything from `first` on. */
