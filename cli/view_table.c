@@ -125,7 +125,9 @@ void cli_view_gpus(const struct cli_session *session, const gpufree_snapshot *sn
 
                 if (!gpufree_gpu_selected(gpu) || !gpufree_gpu_error(gpu))
                         continue;
-                line = gf_asprintf("GPU %s: %s", name ? name : "?", gpufree_gpu_error(gpu));
+                line = gf_startswith(gpufree_gpu_error(gpu), "GPU ")
+                               ? gf_asprintf("%s", gpufree_gpu_error(gpu))
+                               : gf_asprintf("GPU %s: %s", name ? name : "?", gpufree_gpu_error(gpu));
                 cli_view_sentence(term, out, line ? line : "");
         }
 }

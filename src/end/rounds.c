@@ -107,7 +107,7 @@ static int sift_one(struct gf_run *run, struct gpufree_snapshot *snapshot, const
                 return r < 0 ? r : 1;
         }
         return gf_run_note(run, snapshot, holder, GPUFREE_FATE_NOT_IN_PLAN,
-                           gf_asprintf("it came after the plan was shown and comes from none of the ended, so it was "
+                           gf_asprintf("it is not known to come from one of the ended, so it was "
                                        "not signalled; the same command shows it when run again"));
 }
 

@@ -41,6 +41,7 @@ static int fill_gpu(struct gpufree_gpu *gpu, const struct gf_driver_gpu *from)
         if (from->minor >= 0)
                 gpu->minor = from->minor;
         gpu->memory = from->memory;
+        gpu->lost = from->lost;
         if ((from->uuid[0] && gf_strset(&gpu->uuid, from->uuid) < 0) ||
             (from->pci[0] && gf_strset(&gpu->pci, from->pci) < 0) ||
             (from->name[0] && gf_strset(&gpu->name, from->name) < 0))

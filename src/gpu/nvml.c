@@ -152,6 +152,7 @@ static int take_gpu(struct intake *in, const struct gf_wire_gpu *wire)
                 return -EBADMSG;
         if (pci[0] && gf_parse_pci(pci, gpu.pci, sizeof(gpu.pci)) < 0)
                 return -EBADMSG;
+        gpu.lost = wire->code == NVML_GPU_IS_LOST || wire->code == NVML_RESET_REQUIRED;
         if (wire->code != 0)
                 gf_nvml_sentence(wire->call, wire->code, gpu.index, NULL, gpu.error, sizeof(gpu.error));
         slot = gf_vec_add(&in->report.gpus);

@@ -55,6 +55,7 @@ struct gpufree_gpu {
         enum gpufree_vendor vendor;
         struct gf_memory memory;
         char *error; /* what the driver said about this GPU, with the next step; NULL */
+        bool lost;   /* it cannot be used as it is: never free */
         bool selected;
         /* filled by attribution */
         uint64_t accounted, unaccounted; /* GPUFREE_UNKNOWN */

@@ -259,7 +259,13 @@ int gf_verdict_judge(const struct gpufree_snapshot *snapshot, struct gf_gpu_verd
         int outcome, r;
 
         gather(snapshot, gpu, &keepers, &others);
-        if (keepers.n > 0) {
+        if (keepers.n == 0 && snapshot->inventory.gpus.v[gpu].lost) {
+                /* Nobody holds it, and nobody can use it: whoever asks whether it is free means to. */
+                gf_str_addf(&text, "no holder found, but it cannot be used: %s.",
+                            snapshot->inventory.gpus.v[gpu].error ? snapshot->inventory.gpus.v[gpu].error
+                                                                  : "the driver has lost it");
+                outcome = GPUFREE_INCOMPLETE;
+        } else if (keepers.n > 0) {
                 outcome = say_held(verdict, &keepers, &text);
         } else if (verdict->used_after == GPUFREE_UNKNOWN) {
                 outcome = say_unmeasured(snapshot, &snapshot->inventory.gpus.v[gpu], &text);

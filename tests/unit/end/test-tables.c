@@ -249,7 +249,7 @@ static void the_idle_figure_is_what_stays(void **state)
 struct verdict_case {
         const char *name;
         uint64_t used;
-        bool gap, listed, lists_incomplete, outside_init, amd;
+        bool gap, listed, lists_incomplete, outside_init, amd, lost;
         int holder; /* 0 none, 1 selected with a context, 2 unselected with 2 GiB, 3 unselected and unknown, 4 selected,
                        open only, 5 unselected, open only */
         enum gpufree_outcome expected;
@@ -278,6 +278,8 @@ static const struct verdict_case verdict_table[] = {
         { "asked from a namespace", 0, .gap = true, .outside_init = true, .expected = GPUFREE_INCOMPLETE },
         { "vouched, but memory is used", GIB, .gap = true, .expected = GPUFREE_INCOMPLETE },
         { "the whole namespace was seen", 0, .outside_init = true, .expected = GPUFREE_OK, .verified = true },
+        { "the driver has lost it", 0, .lost = true, .expected = GPUFREE_INCOMPLETE },
+        { "lost, and held", 2 * GIB, .lost = true, .holder = 1, .expected = GPUFREE_HELD },
 };
 
 static void add_case_holder(struct gpufree_snapshot *snapshot, int kind)
@@ -303,6 +305,7 @@ static void check_judges_by_look_and_memory(void **state)
                 gpu->memory.used = c->used;
                 gpu->listed = c->listed ? 1 : 0;
                 gpu->lists_complete = !c->lists_incomplete;
+                gpu->lost = c->lost;
                 gpu->vendor = c->amd ? GPUFREE_VENDOR_AMD : GPUFREE_VENDOR_NVIDIA;
                 snapshot->initial_pidns = !c->outside_init;
                 if (c->gap)
