@@ -110,7 +110,7 @@ const struct cli_option cli_options[] = {
         OPTION("free-memory", '\0', "SIZE", CHECK | WAIT, CLI_GROUP_WAIT, CLI_OPT_FREE_MEMORY,
                "so much is free on each GPU, whoever holds the rest (60GiB)"),
         OPTION("quiet-for", '\0', "DURATION", WAIT, CLI_GROUP_WAIT, CLI_OPT_QUIET_FOR,
-               "and it stays so for this long without a break"),
+               "and it stays so, and nothing computes, for this long"),
         OPTION("gpus", '\0', "N", RUN, CLI_GROUP_RUN, CLI_OPT_GPUS, "so many of them, free ones, close together"),
         OPTION("clean", '\0', NULL, RUN, CLI_GROUP_RUN, CLI_OPT_CLEAN, "first end what this user left on them"),
         OPTION("claim", '\0', "DIR", RUN, CLI_GROUP_RUN, CLI_OPT_CLAIM,

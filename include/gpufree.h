@@ -636,11 +636,17 @@ int gpufree_guard_run(gpufree_guard *guard, char *const argv[], int *ret_code);
 struct gpufree_calm {
         size_t size;          /* sizeof(struct gpufree_calm) */
         uint64_t free_memory; /* so much is free on each GPU, whoever holds the rest; GPUFREE_UNKNOWN: wait for free */
-        uint64_t quiet_ms;    /* and it stays so for this long, without a break */
+        uint64_t quiet_ms;    /* and it stays so, with nothing computing, for this long, without a break */
 };
 /* As gpufree_wait(); timeout_ms 0 judges what is now, -EINVAL with a quiet time that cannot be over by then. */
 int gpufree_wait_calm(gpufree *context, const gpufree_selection *selection, const struct gpufree_calm *calm,
                       uint64_t timeout_ms, uint64_t settle_ms, gpufree_report **ret_report);
+/*
+ * How busy the GPU at this position was, percent, when the driver was last asked: with a quiet time only. -ENODATA: it
+ * was not asked; -EOPNOTSUPP: it cannot be read, *ret_why (the report's) says why, and the quiet time rests on holders
+ * and memory alone. -ERANGE. Results may be NULL. Since: 0.1.
+ */
+int gpufree_report_gpu_busy(const gpufree_report *report, size_t position, unsigned *ret_percent, const char **ret_why);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -3,6 +3,7 @@
 # The guard: claims, readiness, signals, the end, and its own death.
 
 load helpers
+bats_require_minimum_version 1.5.0
 
 setup() {
         cli_setup
@@ -304,4 +305,66 @@ PY
         run gpufree wait --free-memory 60GiB --quiet-for 1s --timeout 30s
         [ "$status" -eq 0 ]
         [[ "$output" == *"Quiet for 1.0 s"* ]]
+}
+
+# busy_of: `busy` of GPU 0's verdict in the document $output.
+busy_of() {
+        python3 -c 'import json, sys; v = json.load(sys.stdin)["gpus"][0]["verdict"]; print(v["busy"], v["verified"])' <<<"$output"
+}
+
+@test "wait: a GPU that computes is not quiet, whoever does it; quiet begins when it stops" {
+        need_python
+        sim_up --gpus 2
+        gpufree-sim busy "$GPUFREE_SIM_DIR" 0 37
+        run gpufree wait --gpu 0 --quiet-for 600ms --timeout 2s
+        echo "$output"
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"It did not stay so for 600 ms"*"GPU 0 was computing"* ]]
+        run --separate-stderr gpufree wait --gpu 0 --quiet-for 600ms --timeout 1s --json
+        [ "$status" -eq 6 ]
+        [ "$(busy_of)" = "37 True" ]
+        run gpufree wait --gpu 1 --quiet-for 600ms --timeout 30s # another GPU's work is none of its
+        [ "$status" -eq 0 ]
+        run gpufree wait --gpu 0 --timeout 30s # free it is
+        [ "$status" -eq 0 ]
+        gpufree wait --gpu 0 --quiet-for 600ms --timeout 60s >"$BATS_TEST_TMPDIR/out" 3>&- &
+        waiter=$!
+        started+=("$waiter")
+        sleep 2
+        kill -0 "$waiter"
+        gpufree-sim busy "$GPUFREE_SIM_DIR" 0 0
+        wait "$waiter"
+        grep -q "Quiet for 600 ms: nothing computed" "$BATS_TEST_TMPDIR/out"
+        run --separate-stderr gpufree wait --gpu 0 --quiet-for 300ms --timeout 30s --json
+        [ "$status" -eq 0 ]
+        [ "$(busy_of)" = "0 True" ]
+}
+
+@test "wait: work of a holder that may stay is no quiet either" {
+        sim_up --gpus 1
+        add plain --gpu 0 --memory 20GiB
+        GPUFREE_SIM_FAULT=busy=50 run gpufree wait --free-memory 60GiB --quiet-for 500ms --timeout 2s
+        echo "$output"
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"GPU 0 was computing"* ]]
+        run gpufree wait --free-memory 60GiB --quiet-for 500ms --timeout 30s
+        [ "$status" -eq 0 ]
+}
+
+@test "wait: utilisation that cannot be read is said, not taken for busy nor for quiet" {
+        need_python
+        sim_up --gpus 2
+        GPUFREE_SIM_FAULT=error=3:0:utilization run --separate-stderr gpufree wait --quiet-for 300ms --timeout 30s
+        echo "$output" "$stderr"
+        [ "$status" -eq 0 ]
+        [[ "$stderr" == *"GPU 0: reading its utilisation: "*"its quiet rests on holders and memory alone"* ]]
+        [[ "$stderr" != *"GPU 1"* ]]
+        [[ "$output" == *"Quiet for 300 ms by holders and memory; whether GPU 0 computed cannot be read."* ]]
+        GPUFREE_SIM_FAULT=error=3:0:utilization run --separate-stderr gpufree wait --quiet-for 300ms --timeout 30s --json
+        [ "$status" -eq 0 ]
+        [ "$(busy_of)" = "None True" ]
+        # Nor does it hide that another GPU computes.
+        gpufree-sim busy "$GPUFREE_SIM_DIR" 1 5
+        GPUFREE_SIM_FAULT=error=3:0:utilization run gpufree wait --quiet-for 300ms --timeout 1s
+        [ "$status" -eq 6 ]
 }

@@ -58,3 +58,12 @@ int gpufree_wait_calm(gpufree *context, const gpufree_selection *selection, cons
         (void)calm;
         return gpufree_wait(context, selection, timeout_ms, settle_ms, ret_report);
 }
+
+int gpufree_report_gpu_busy(const gpufree_report *report, size_t position, unsigned *ret_percent, const char **ret_why)
+{
+        (void)report;
+        (void)position;
+        (void)ret_percent;
+        (void)ret_why;
+        return -ENODATA;
+}
