@@ -282,6 +282,28 @@ PY
         [ "$status" -eq 0 ]
 }
 
+# as_bare PROGRAM: typed at, it shows the same behind the guard as without.
+as_bare() {
+        # shellcheck disable=SC2086
+        run timeout -k 5 100 python3 "$SOURCE_DIR/tests/system/run_interactive.py" "$1" "$GPUFREE" run ${GPUFREE_OPTS-} --scope namespace -q
+        echo "$output"
+        [ "$status" -eq 0 ]
+}
+
+@test "run: an interactive python behaves as without a guard" {
+        need_python
+        sim_up --gpus 1
+        as_bare python
+}
+
+@test "run: a full-screen editor behaves as without a guard" {
+        need_python
+        local editor
+        editor="$(command -v vim.tiny || command -v vim || command -v nano)" || skip "no vim.tiny, vim or nano"
+        sim_up --gpus 1
+        as_bare "$editor"
+}
+
 @test "run: 100 pairs of guards started together never share a GPU, and leave nothing" {
         sim_up --gpus 2
         run "$SOURCE_DIR/tests/system/run_pairs.sh" 100 "$GPUFREE" "$BATS_TEST_TMPDIR"
