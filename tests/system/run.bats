@@ -257,6 +257,28 @@ PY
         [ "$status" -eq 2 ]
 }
 
+@test "run: not ready in time: whether it was working, idle, or too short to see" {
+        sim_up --gpus 1
+        run guard --ready-tcp 127.0.0.1:1 --ready-timeout 2500ms --grace 1s -- sh -c 'while :; do :; done'
+        echo "$output"
+        [ "$status" -eq 122 ]
+        [[ "$output" =~ "not ready after 2.5 s; it was working ("[0-9]+" % processor)" ]]
+        run guard --ready-tcp 127.0.0.1:1 --ready-timeout 2500ms --grace 1s -- sleep 100
+        echo "$output"
+        [ "$status" -eq 122 ]
+        [[ "$output" =~ "not ready after 2.5 s; it was idle (0 % processor), nothing had moved for "[12] ]]
+        run guard --ready-tcp 127.0.0.1:1 --ready-timeout 2500ms --grace 1s --log "$LOG" -- \
+                sh -c 'while :; do echo line; sleep 0.2; done'
+        echo "$output"
+        [ "$status" -eq 122 ]
+        [[ "$output" == *"not ready after 2.5 s; its processors were idle ("*"but memory, log or processes still moved"* ]]
+        run guard --ready-tcp 127.0.0.1:1 --ready-timeout 300ms --grace 1s -- sleep 100
+        echo "$output"
+        [ "$status" -eq 122 ]
+        [[ "$output" == *"not ready after 300 ms: too short a time to see whether it works or hangs"* ]]
+        [[ "$output" != *"it hangs"* ]]
+}
+
 @test "run: --restart starts a failed command again, not one that was asked to end" {
         sim_up --gpus 1
         run guard --restart on-failure:1 -- sh -c "echo >>'$BATS_TEST_TMPDIR/lives'; exit 3"
@@ -299,7 +321,7 @@ as_bare() {
 @test "run: a full-screen editor behaves as without a guard" {
         need_python
         local editor
-        editor="$(command -v vim.tiny || command -v vim || command -v nano)" || skip "no vim.tiny, vim or nano"
+        editor="$(command -v vim.tiny || command -v vim)" || skip "no vim.tiny and no vim"
         sim_up --gpus 1
         as_bare "$editor"
 }
