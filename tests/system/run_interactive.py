@@ -35,7 +35,7 @@ class Terminal:
         return True
 
     def ask(self, keys, pattern):
-        """An editor throws away what was typed ahead of some keys: again, until it answers."""
+        """A program can lose a key (an editor throws away what was typed ahead): again, until it answers."""
         for _ in range(20):
             self.keys(keys)
             if self.shows(pattern, 1):
@@ -99,9 +99,8 @@ def python(t, before):
     t.expect(">>> ")
     # Ctrl-C is the program's: at its prompt, in a call, and once each time.
     t.keys("1 + ")
-    t.expect(r"1 \+ ")  # it reads by now
-    t.keys("\x03")
-    t.note("(KeyboardInterrupt)")
+    t.expect(r"1 \+ ")
+    t.ask("\x03", "(KeyboardInterrupt)")  # one that comes just before it reads waits for the next key
     t.expect(">>> ")
     t.line("print('sleep' + 'ing'); time.sleep(1000)")
     t.expect("sleeping\r\n")
