@@ -332,6 +332,18 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"READY=1", os.environ["
         [ "$output" = "READY=1 by another"$'\n'"status 0" ]
 }
 
+@test "run: systemd understands the units that are shipped" {
+        command -v systemd-analyze >/dev/null || skip "no systemd-analyze"
+        for unit in guarded.service gpufree-wait@.service; do
+                copy="$BATS_TEST_TMPDIR/${unit/@/@0}"
+                sed "s|/usr/bin/gpufree|$GPUFREE|" "$SOURCE_DIR/contrib/systemd/$unit" >"$copy"
+                run systemd-analyze verify --man=no "$copy"
+                echo "$output"
+                [ "$status" -eq 0 ]
+                [[ "$output" != *"${copy##*/}"* ]]
+        done
+}
+
 # as_pid_1 COMMAND…: the guard as the first process of a PID namespace, a container's entry point. Its PID out here is $pid.
 as_pid_1() {
         # shellcheck disable=SC2086
