@@ -129,6 +129,8 @@ const struct cli_option cli_options[] = {
         OPTION("restart", '\0', "WHEN", RUN, CLI_GROUP_RUN, CLI_OPT_RESTART,
                "no (default), on-failure or on-failure:N (5 times)"),
         OPTION("by", '\0', "WHAT", LIST, CLI_GROUP_OUTPUT, CLI_OPT_BY, "a line for each owner: owner"),
+        OPTION("format", '\0', "FORMAT", LIST, CLI_GROUP_OUTPUT, CLI_OPT_FORMAT,
+               "table (default), json, or prom (Prometheus)"),
         OPTION("json", '\0', NULL, SCAN, CLI_GROUP_OUTPUT, CLI_OPT_JSON, "one JSON document"),
         OPTION("quiet", 'q', NULL, SCAN | RUN, CLI_GROUP_OUTPUT, CLI_OPT_QUIET,
                "PIDs alone, one a line (run: nothing but failures)"),

@@ -56,6 +56,7 @@ complete -c gpufree -n $waiting -l settle -x -a '5s' -d 'how long memory may tak
 complete -c gpufree -n '__fish_seen_subcommand_from park unpark' -l continue -d 'let a stopped process go on first'
 complete -c gpufree -n '__fish_seen_subcommand_from unpark' -l all -d 'every parked process that a record tells of'
 complete -c gpufree -n '__fish_seen_subcommand_from unpark' -l to -x -d 'to this GPU, or each to another'
+complete -c gpufree -n '__fish_seen_subcommand_from list' -l format -x -a 'table json prom' -d 'how the list is written'
 complete -c gpufree -n '__fish_seen_subcommand_from list' -l by -x -a owner -d 'a line for each owner'
 complete -c gpufree -n '__fish_seen_subcommand_from check' -l for -x -a 'run reset mig unload unbind' -d 'free for what'
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l gpus -x -d 'so many of them, free ones'
