@@ -261,6 +261,7 @@ static int take(struct cli_request *request, const struct cli_option *option, co
         case CLI_OPT_STALL_TIMEOUT:
         case CLI_OPT_ON_READY:
         case CLI_OPT_LOG:
+        case CLI_OPT_JSON_FILE:
         case CLI_OPT_RESTART:
                 return cli_run_option(request, option, value, ret_error);
         case CLI_OPT_FORMAT:
@@ -408,7 +409,12 @@ static int no_such_combination(const struct cli_request *request, char **ret_err
         }
         if (request->command == CLI_RUN && !request->run)
                 return wrong(ret_error, "run needs a command behind \"--\": gpufree run --gpus 1 -- python train.py");
-        if (request->json && request->quiet)
+        if (request->command == CLI_RUN && request->json && request->json_file)
+                return wrong(ret_error, "--json and --json-file exclude each other");
+        if (request->command == CLI_RUN && request->json && !request->guard.log)
+                return wrong(ret_error, "run --json: standard output is the command's; send that to a file with --log "
+                                        "FILE, or the document with --json-file FILE");
+        if (request->command != CLI_RUN && request->json && request->quiet)
                 return wrong(ret_error, "--json and --quiet exclude each other");
         if (wrong_format(request, ret_error) < 0)
                 return -EINVAL;

@@ -74,6 +74,7 @@ enum cli_opt {
         CLI_OPT_STALL_TIMEOUT,
         CLI_OPT_ON_READY,
         CLI_OPT_LOG,
+        CLI_OPT_JSON_FILE,
         CLI_OPT_RESTART,
         CLI_OPT_FORMAT,
         CLI_OPT_JSON,
@@ -144,6 +145,7 @@ struct cli_request {
         enum cli_color color;
         struct gpufree_calm calm;           /* of check and wait */
         struct gpufree_guard_options guard; /* of run */
+        const char *json_file;              /* of run */
         char *const *run;                   /* what stands behind "--"; NULL: nothing */
 };
 

@@ -70,6 +70,7 @@ complete -c gpufree -n '__fish_seen_subcommand_from run' -l ready-timeout -x -d 
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l stall-timeout -x -d 'at a standstill for so long: end'
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l on-ready -x -d 'for /bin/sh -c, once it is ready'
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l log -r -d 'add the output to this file'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l json-file -r -d 'the JSON document, at the end'
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l restart -x -a "no on-failure" -d 'when to start it again'
 complete -c gpufree -n '__fish_seen_subcommand_from check wait' -l free-memory -x -d 'so much is free on each GPU'
-complete -c gpufree -n '__fish_seen_subcommand_from wait' -l quiet-for -x -d 'and it stays so for this long'
+complete -c gpufree -n '__fish_seen_subcommand_from wait' -l quiet-for -x -d 'and it stays so, and nothing computes, for this long'
