@@ -83,6 +83,7 @@ static void start(const struct fleet_transport *transport, struct fleet_job *job
         const char *argv[12];
         int in[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 };
         pid_t parent = getpid();
+        char connect[48];
         size_t n = 0;
 
         argv[n++] = "ssh";
@@ -91,6 +92,11 @@ static void start(const struct fleet_transport *transport, struct fleet_job *job
         argv[n++] = "-oServerAliveInterval=15";
         if (!transport->may_ask)
                 argv[n++] = "-oBatchMode=yes";
+        if (transport->timeout_ms == UINT64_MAX) {
+                (void)snprintf(connect, sizeof(connect), "-oConnectTimeout=%llu",
+                               (unsigned long long)(transport->connect_ms / 1000 + 1));
+                argv[n++] = connect;
+        }
         argv[n++] = "--";
         argv[n++] = job->host;
         argv[n++] = job->line;

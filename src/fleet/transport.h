@@ -29,6 +29,7 @@ struct fleet_job {
 struct fleet_transport {
         size_t fanout;       /* so many at a time, 1 … FLEET_FANOUT_MAX */
         uint64_t timeout_ms; /* for each, from its start; GPUFREE_UNKNOWN: none */
+        uint64_t connect_ms; /* without a timeout: for the connection at least */
         size_t output_max;   /* bytes of each */
         int cancel_fd;       /* readable: end them, -1 none */
         bool may_ask;        /* ssh may ask for a password on the terminal: one job alone */
