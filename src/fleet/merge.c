@@ -82,7 +82,7 @@ static const char *reason_words(const char *reason)
                 { "too-large", "its answer is too large" },
                 { "no-json", "its answer is no document of gpufree" },
                 { "schema", "its gpufree speaks another schema" },
-                { "usage", "its gpufree did not take the command line" },
+                { "usage", "gpufree there did nothing" },
                 { "died", "gpufree there was ended by a signal" },
                 { "interrupted", "interrupted" },
                 { "not-started", "ssh could not be started" },

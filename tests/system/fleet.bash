@@ -37,7 +37,7 @@ fleet_host() {
         {
                 echo '#!/bin/sh'
                 echo "$settings"
-                echo 'exec "$GPUFREE" $GPUFREE_OPTS --scope namespace "$@"'
+                echo "exec '$GPUFREE' \$GPUFREE_OPTS --scope namespace \"\$@\""
         } >"$FLEET/hosts/$host/gpufree"
         chmod +x "$FLEET/hosts/$host/gpufree"
 }
