@@ -153,7 +153,7 @@ enum gpufree_criterion {
         GPUFREE_BY_GPU,        /* "0", "0-3", "GPU-1a2b", "0000:18:00.0", "MIG-…", "all"; comma separated */
         GPUFREE_BY_PID,        /* "21316,524" */
         GPUFREE_BY_USER,       /* name, number or "me"; comma separated */
-        GPUFREE_BY_CONTAINER,  /* id, id prefix or name */
+        GPUFREE_BY_CONTAINER,  /* id, id prefix or name; "lxc:129": of this runtime */
         GPUFREE_BY_UNIT,       /* "vllm.service", "vllm" */
         GPUFREE_BY_JOB,        /* "3385", "3385.0" */
         GPUFREE_BY_SESSION,    /* login session: "3" */

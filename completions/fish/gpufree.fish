@@ -56,6 +56,7 @@ complete -c gpufree -n $waiting -l settle -x -a '5s' -d 'how long memory may tak
 complete -c gpufree -n '__fish_seen_subcommand_from park unpark' -l continue -d 'let a stopped process go on first'
 complete -c gpufree -n '__fish_seen_subcommand_from unpark' -l all -d 'every parked process that a record tells of'
 complete -c gpufree -n '__fish_seen_subcommand_from unpark' -l to -x -d 'to this GPU, or each to another'
+complete -c gpufree -n '__fish_seen_subcommand_from list' -l format -x -a 'table json prom' -d 'how the list is written'
 complete -c gpufree -n '__fish_seen_subcommand_from list' -l by -x -a owner -d 'a line for each owner'
 complete -c gpufree -n '__fish_seen_subcommand_from check' -l for -x -a 'run reset mig unload unbind' -d 'free for what'
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l gpus -x -d 'so many of them, free ones'
@@ -73,3 +74,8 @@ complete -c gpufree -n '__fish_seen_subcommand_from run' -l json-file -r -d 'the
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l restart -x -a "no on-failure" -d 'when to start it again'
 complete -c gpufree -n '__fish_seen_subcommand_from check wait' -l free-memory -x -d 'so much is free on each GPU'
 complete -c gpufree -n '__fish_seen_subcommand_from wait' -l quiet-for -x -d 'and it stays so, and nothing computes, for this long'
+set -l reaching "not __fish_seen_subcommand_from park unpark run help"
+complete -c gpufree -n $reaching -s H -l host -x -a '(__fish_print_hostnames)' -d 'there, by ssh'
+complete -c gpufree -n $reaching -l hosts -r -d 'there: a target a line'
+complete -c gpufree -n $reaching -l fanout -x -a 64 -d 'so many at a time'
+complete -c gpufree -n $reaching -l host-timeout -x -a '10s 30s 2m' -d 'how long a host may take to answer'
