@@ -3,7 +3,7 @@
 # The guard on a real NVIDIA GPU, with PyTorch. Run by hand, as root, on a machine whose GPUs nobody uses:
 #   tests/gpu/run.sh GPUFREE
 # The story of a server that hangs (bare and under the guard), torchrun whose agent is killed (on two GPUs where there
-# are two), SIGKILL of the guard, and what `run -- true` costs. Ends with "N passed, N failed".
+# are two), SIGKILL of the guard, a wait for quiet while it computes, and what `run -- true` costs. Ends with "N passed, N failed".
 set -u
 gpufree=$1
 work=$(mktemp -d) passed=0 failed=0
@@ -99,6 +99,40 @@ else
     bad "torchrun does not load: $(tail -n 3 "$work/log")"
 fi
 cat "$work/err"
+
+echo "--- a benchmark waits: work on the GPU is no quiet"
+: >"$work/log"
+"$gpufree" run -q --gpu 0 --json-file "$work/doc" --grace 3s --log "$work/log" -- python3 -c '
+import os, torch
+a = torch.randn(8192, 8192, device="cuda")
+(a @ a).sum().item()
+print("loaded", os.getpid(), flush=True)
+while True:
+    (a @ a).sum().item()' &
+guard=$!
+echo $guard >>"$work/pids"
+if until_true 120 loaded 1; then
+    "$gpufree" wait --gpu 0 --free-memory 1GiB --quiet-for 2s --timeout 8s --json >"$work/quiet"
+    check "quiet: a GPU that computes is not quiet" 6 $?
+    busy=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["gpus"][0]["verdict"]["busy"])' "$work/quiet")
+    [ "$busy" -gt 0 ] 2>/dev/null && ok "quiet: it computes $busy % of the time" || bad "quiet: busy is $busy"
+else
+    bad "quiet: nothing computes: $(tail -n 3 "$work/log")"
+fi
+kill -TERM $guard
+wait $guard
+check "quiet: the guard says 143" 143 $?
+"$gpufree" wait --gpu 0 --quiet-for 2s --timeout 30s | tee "$work/quiet"
+check "quiet: it is, once the work has ended" 0 "${PIPESTATUS[0]}"
+grep -q 'nothing computed' "$work/quiet" && ok "quiet: by the driver's word" || bad "quiet: utilisation was not read"
+python3 - "$work/doc" <<'PY'
+import json, sys
+d = json.load(open(sys.argv[1]))
+print(d["outcome"], d["run"]["signal"], d["run"]["claimed"], d["run"]["verified"])
+sys.exit(not (d["outcome"] == "command-failed" and d["run"]["signal"] == 15 and d["run"]["verified"] and
+              d["run"]["claimed"][0]["uuid"].startswith("GPU-")))
+PY
+check "quiet: the document of the run says so" 0 $?
 
 echo "--- what run -- true costs, against two looks (one before, one after)"
 now() { date +%s%N; }
