@@ -70,6 +70,12 @@ complete -c gpufree -n '__fish_seen_subcommand_from run' -l ready-timeout -x -d 
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l stall-timeout -x -d 'at a standstill for so long: end'
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l on-ready -x -d 'for /bin/sh -c, once it is ready'
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l log -r -d 'add the output to this file'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l json-file -r -d 'the JSON document, at the end'
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l restart -x -a "no on-failure" -d 'when to start it again'
 complete -c gpufree -n '__fish_seen_subcommand_from check wait' -l free-memory -x -d 'so much is free on each GPU'
-complete -c gpufree -n '__fish_seen_subcommand_from wait' -l quiet-for -x -d 'and it stays so for this long'
+complete -c gpufree -n '__fish_seen_subcommand_from wait' -l quiet-for -x -d 'and it stays so, and nothing computes, for this long'
+set -l reaching "not __fish_seen_subcommand_from park unpark run help"
+complete -c gpufree -n $reaching -s H -l host -x -a '(__fish_print_hostnames)' -d 'there, by ssh'
+complete -c gpufree -n $reaching -l hosts -r -d 'there: a target a line'
+complete -c gpufree -n $reaching -l fanout -x -a 64 -d 'so many at a time'
+complete -c gpufree -n $reaching -l host-timeout -x -a '10s 30s 2m' -d 'how long a host may take to answer'
