@@ -441,6 +441,8 @@ static int no_such_combination(const struct cli_request *request, char **ret_err
         if (request->hosts.n > 0 && (request->quiet || (request->by_owner && !request->json)))
                 return wrong(ret_error, "--%s is not for other machines: the same PID is on many",
                              request->quiet ? "quiet" : "by");
+        if (request->hosts.n > 0 && request->format == CLI_FORMAT_PROM)
+                return wrong(ret_error, "--format prom is of one machine: node exporter runs on each");
         if (request->hosts.n > 0 && request->tether)
                 return wrong(ret_error, "--tether: of the gpufree on the other machine");
         if (request->purpose_set && request->calm.free_memory != GPUFREE_UNKNOWN)

@@ -288,6 +288,7 @@ static void a_letter_may_take_a_value(void **state)
         cli_request_done(&request);
         bad("list -H", "-H needs a value: -H TARGET");
         bad("list -H x -q", "--quiet is not for other machines");
+        bad("list -H x --format prom", "--format prom is of one machine");
         bad("list -H x --fanout 201", "is no number from 1 to 200");
         bad("list --fanout 3", "say which");
         bad("run -H x -- true", "--host is not for \"gpufree run\"");
