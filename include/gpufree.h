@@ -286,7 +286,27 @@ int gpufree_holder_gpu(const gpufree_holder *holder, size_t position, int *ret_g
  * told. 0 is only said after at least 4 answers without a sample, over a second or more.
  */
 uint64_t gpufree_holder_gpu_busy(const gpufree_holder *holder, size_t position);
-/* "zombie-leader", "stopped", "orphan", "inherited-from:511", "own-device-node", …; NULL after the last. */
+/*
+ * What the NVIDIA driver's own structures say of the holder on that GPU, apart from its library. Read by BPF, as root,
+ * where the driver has type information; otherwise, and wherever something in them is not understood, NONE.
+ */
+enum gpufree_witness {
+        GPUFREE_WITNESS_NONE,    /* nothing is known */
+        GPUFREE_WITNESS_OPEN,    /* merely open: no address space of its is on the GPU */
+        GPUFREE_WITNESS_CONTEXT, /* address space on the GPU */
+        GPUFREE_WITNESS_SHARED,  /* the address space of a process that the library lists (a fork has its parent's) */
+        GPUFREE_WITNESS_HANDLE,  /* exported memory handles of the GPU */
+        GPUFREE_WITNESS_DMABUF,  /* a dma-buf of the GPU's memory */
+};
+enum gpufree_witness gpufree_holder_gpu_witness(const gpufree_holder *holder, size_t position);
+/* Whether the driver's structures were read for the snapshot, how long loading and the pass took; or why not (NULL). */
+bool gpufree_snapshot_witness(const gpufree_snapshot *snapshot, const char **ret_reason, uint64_t *ret_load_us,
+                              uint64_t *ret_pass_us);
+/*
+ * "zombie-leader", "stopped", "orphan", "inherited-from:511", "own-device-node", "witness-context:0000:3a:00.0" (the
+ * driver's structures show a context there that its lists do not have), "witness-open:0000:3a:00.0" (its lists have the
+ * process there, its structures show no context), …; NULL after the last.
+ */
 const char *gpufree_holder_note(const gpufree_holder *holder, size_t index);
 
 /* ---- plan and kill ---- */

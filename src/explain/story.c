@@ -60,10 +60,20 @@ static int tell_gpu(struct gpufree_story *story, const struct gf_gpu_use *use)
         }
         gf_word_gpu(&text, &story->snapshot->inventory.gpus.v[use->gpu]);
         add_devices(story->snapshot, story->process, use->gpu, &text);
-        if (use->context)
+        if (use->doubted)
+                gf_str_add(&text,
+                           "; the driver does not list it, but the driver's own structures show a context of its");
+        else if (use->listed && use->witness == GPUFREE_WITNESS_OPEN)
+                gf_str_add(&text,
+                           "; the driver lists it there, but the driver's own structures show no context of its");
+        else if (use->context)
                 gf_str_add(&text, use->listed      ? "; the driver lists it there"
                                   : use->inherited ? "; the driver books it to a dead process whose descriptors it has"
-                                                   : "; the driver does not list it, what it has open is the evidence");
+                                  : use->witness == GPUFREE_WITNESS_CONTEXT
+                                          ? "; the driver's own structures show a context of its there"
+                                  : use->witness == GPUFREE_WITNESS_HANDLE
+                                          ? "; by the driver's own structures it has exported memory handles of it"
+                                          : "; the driver does not list it, what it has open is the evidence");
         return add_line(story, "holds", &text);
 }
 
