@@ -210,10 +210,15 @@ static __always_inline void read_uvm(__u64 private, struct seq_file *seq)
 {
         struct parts parts = { .seq = seq };
 
+        record.kind = GF_WITNESS_SPACE;
         if ((private & UVM_TYPE) == UVM_MM && private & ~UVM_TYPE)
         private = NUM(file, private & ~UVM_TYPE, private_data);
-        if ((private & UVM_TYPE) != UVM_SPACE || !(private & ~UVM_TYPE))
+        /* Opened and never set up: no VA space at all. Anything else is not understood. */
+        if ((private & UVM_TYPE) != UVM_SPACE || !(private & ~UVM_TYPE)) {
+                record.flags = private ? 0 : GF_WITNESS_WHOLE;
+                bpf_seq_write(seq, &record, sizeof(record));
                 return;
+        }
         record.space = space = private & ~UVM_TYPE;
         space_whole = 0;
         if (bpf_core_field_exists(struct uvm_va_space_struct___gf, registered_gpus) &&
@@ -278,14 +283,12 @@ int witness_files(struct bpf_iter__task_file *ctx)
         if (NUM(file, file, f_mode) & FMODE_PATH)
                 return 0;
         private = NUM(file, file, private_data);
-        if (!private)
-                return 0;
         if ((NUM(inode, inode, i_mode) & S_IFMT) == S_IFCHR)
                 whose = whose_is(file, (__u32)NUM(inode, inode, i_rdev));
         else
                 dmabuf = NUM(super_block, NUM(inode, inode, i_sb), s_magic) == DMA_BUF_MAGIC &&
                          is_nvidias_dmabuf(private);
-        if (whose == OF_NOBODY && !dmabuf)
+        if ((whose == OF_NOBODY && !dmabuf) || (!private && whose != OF_UVM))
                 return 0;
         __builtin_memset(&record, 0, sizeof(record));
         record.tgid = (__u32)NUM(task_struct, task, tgid);
