@@ -549,8 +549,14 @@ int gpufree_story_new(gpufree *context, gpufree_snapshot *snapshot, pid_t pid, g
 gpufree_story *gpufree_story_unref(gpufree_story *story);
 /* Who it is; without devices and GPUs when it holds none. */
 const gpufree_holder *gpufree_story_process(const gpufree_story *story);
-/* In order; the topic is "holds", "state", "threads", "signals", "family", "restart", "log", "next". -ERANGE */
+/* In order; the topic is "holds", "state", "threads", "signals", "family", "restart", "use", "parking", "log",
+ * "next". -ERANGE */
 int gpufree_story_sentence(const gpufree_story *story, size_t index, const char **ret_topic, const char **ret_sentence);
+/*
+ * Could it be parked now? 1; 0: no, for the reason in *ret_why (a sentence) or because of its state (NULL then);
+ * -ENODATA: not known. The driver is asked; nothing is changed.
+ */
+int gpufree_story_parking(const gpufree_story *story, enum gpufree_park_state *ret_state, const char **ret_why);
 /* Its threads (the first 64 of them): state, where in the kernel it waits and its kernel stack, or NULL. -ERANGE */
 size_t gpufree_story_threads(const gpufree_story *story); /* how many there are in all */
 int gpufree_story_thread(const gpufree_story *story, size_t position, pid_t *ret_tid, char *ret_state,

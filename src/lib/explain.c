@@ -170,10 +170,14 @@ int gpufree_story_new(gpufree *context, gpufree_snapshot *snapshot, pid_t pid, g
         if (r >= 0)
                 r = gf_stop_find(&context->env, geteuid(), story->process, &stop);
         if (r >= 0)
+                r = gf_may_park_ask(&context->env, snapshot, story->process, &story->parking);
+        if (r >= 0)
                 r = gf_story_tell(story, &stop);
         gf_stop_done(&stop);
         if (r < 0) {
                 gpufree_story_unref(story);
+                if (r == -ECANCELED)
+                        return gf_fail(&context->env, r, "interrupted");
                 if (r == -ESRCH)
                         return gf_fail(&context->env, r, "there is no process %d (any more)", (int)pid);
                 return gf_fail(&context->env, r, "the story of process %d: %s", (int)pid, strerror(-r));
@@ -185,6 +189,17 @@ int gpufree_story_new(gpufree *context, gpufree_snapshot *snapshot, pid_t pid, g
 const gpufree_holder *gpufree_story_process(const gpufree_story *story)
 {
         return story ? story->process : NULL;
+}
+
+int gpufree_story_parking(const gpufree_story *story, enum gpufree_park_state *ret_state, const char **ret_why)
+{
+        if (!story || story->parking.answer == GF_MAY_UNKNOWN)
+                return -ENODATA;
+        if (ret_state)
+                *ret_state = story->parking.state;
+        if (ret_why)
+                *ret_why = story->parking.why;
+        return story->parking.answer == GF_MAY;
 }
 
 int gpufree_story_sentence(const gpufree_story *story, size_t index, const char **ret_topic, const char **ret_sentence)
