@@ -169,8 +169,11 @@ int gpufree_story_new(gpufree *context, gpufree_snapshot *snapshot, pid_t pid, g
                 r = add_log(story);
         if (r >= 0)
                 r = gf_stop_find(&context->env, geteuid(), story->process, &stop);
-        if (r >= 0)
+        if (r >= 0 && !context->park_silent)
                 r = gf_may_park_ask(&context->env, snapshot, story->process, &story->parking);
+        /* No answer in time: the next story does not wait for one as long again. */
+        if (r >= 0 && story->parking.answer == GF_MAY_UNKNOWN && story->parking.why)
+                context->park_silent = true;
         if (r >= 0)
                 r = gf_story_tell(story, &stop);
         gf_stop_done(&stop);
