@@ -174,6 +174,19 @@ static int take_choice(struct cli_request *request, const struct cli_option *opt
         return r;
 }
 
+static int take_format(struct cli_request *request, const char *name, const char *value, char **ret_error)
+{
+        static const char *const formats[] = { "table", "json", "prom" };
+        unsigned n = 0;
+        int r = take_word(name, value, formats, ELEMENTSOF(formats), &n, ret_error);
+
+        if (r < 0)
+                return r;
+        request->format = n == 0 ? CLI_FORMAT_TABLE : n == 1 ? CLI_FORMAT_JSON : CLI_FORMAT_PROM;
+        request->format_set = true;
+        return 0;
+}
+
 static int take(struct cli_request *request, const struct cli_option *option, const char *value, char **ret_error)
 {
         const struct cli_option **seen = gf_vec_add(&request->seen);
@@ -248,8 +261,11 @@ static int take(struct cli_request *request, const struct cli_option *option, co
         case CLI_OPT_STALL_TIMEOUT:
         case CLI_OPT_ON_READY:
         case CLI_OPT_LOG:
+        case CLI_OPT_JSON_FILE:
         case CLI_OPT_RESTART:
                 return cli_run_option(request, option, value, ret_error);
+        case CLI_OPT_FORMAT:
+                return take_format(request, option->name, value, ret_error);
         case CLI_OPT_JSON:
                 request->json = true;
                 return 0;
@@ -361,6 +377,22 @@ static int take_positional(struct cli_request *request, const char *word, char *
         return 0;
 }
 
+/* --format says in one word what --json, --quiet and the table say; two different ones are a mistake. */
+static int wrong_format(const struct cli_request *request, char **ret_error)
+{
+        if (!request->format_set)
+                return 0;
+        if (request->json && request->format != CLI_FORMAT_JSON)
+                return wrong(ret_error, "--json and another --format exclude each other");
+        if (request->quiet)
+                return wrong(ret_error, "--format and --quiet exclude each other");
+        if (request->format == CLI_FORMAT_PROM && request->by_owner)
+                return wrong(ret_error, "--format prom is by owner anyway: leave --by out");
+        if (request->format == CLI_FORMAT_PROM && request->sample_ms > 0)
+                return wrong(ret_error, "--sample is for --format table and json");
+        return 0;
+}
+
 static int no_such_combination(const struct cli_request *request, char **ret_error)
 {
         for (size_t i = 0; i < request->seen.n; i++) {
@@ -377,8 +409,15 @@ static int no_such_combination(const struct cli_request *request, char **ret_err
         }
         if (request->command == CLI_RUN && !request->run)
                 return wrong(ret_error, "run needs a command behind \"--\": gpufree run --gpus 1 -- python train.py");
-        if (request->json && request->quiet)
+        if (request->command == CLI_RUN && request->json && request->json_file)
+                return wrong(ret_error, "--json and --json-file exclude each other");
+        if (request->command == CLI_RUN && request->json && !request->guard.log)
+                return wrong(ret_error, "run --json: standard output is the command's; send that to a file with --log "
+                                        "FILE, or the document with --json-file FILE");
+        if (request->command != CLI_RUN && request->json && request->quiet)
                 return wrong(ret_error, "--json and --quiet exclude each other");
+        if (wrong_format(request, ret_error) < 0)
+                return -EINVAL;
         if (request->purpose_set && request->calm.free_memory != GPUFREE_UNKNOWN)
                 return wrong(ret_error, "--free-memory is for --for run: nothing else is about memory");
         if (request->command == CLI_PARK && request->criteria.n == 0 && request->paths.n == 0)
@@ -449,6 +488,7 @@ int cli_request_parse(struct cli_request *request, int argc, char *const argv[],
         r = no_such_combination(request, ret_error);
         if (r < 0)
                 return r;
+        request->json = request->json || request->format == CLI_FORMAT_JSON;
         settle_timeout(request);
         return 0;
 }

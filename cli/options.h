@@ -74,7 +74,9 @@ enum cli_opt {
         CLI_OPT_STALL_TIMEOUT,
         CLI_OPT_ON_READY,
         CLI_OPT_LOG,
+        CLI_OPT_JSON_FILE,
         CLI_OPT_RESTART,
+        CLI_OPT_FORMAT,
         CLI_OPT_JSON,
         CLI_OPT_QUIET,
         CLI_OPT_COLOR,
@@ -100,6 +102,13 @@ enum cli_color {
         CLI_COLOR_AUTO,
         CLI_COLOR_ALWAYS,
         CLI_COLOR_NEVER,
+};
+
+/* Of list; --json is the same as --format json. */
+enum cli_format {
+        CLI_FORMAT_TABLE,
+        CLI_FORMAT_JSON,
+        CLI_FORMAT_PROM,
 };
 
 struct cli_criterion {
@@ -130,10 +139,13 @@ struct cli_request {
         bool all;           /* of unpark */
         uint64_t sample_ms; /* of list; 0: none */
         bool json, quiet;
+        bool format_set;
+        enum cli_format format;
         bool by_owner;
         enum cli_color color;
         struct gpufree_calm calm;           /* of check and wait */
         struct gpufree_guard_options guard; /* of run */
+        const char *json_file;              /* of run */
         char *const *run;                   /* what stands behind "--"; NULL: nothing */
 };
 

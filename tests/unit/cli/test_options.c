@@ -226,6 +226,11 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("--scope galaxy", "none of machine or namespace");
         bad("--color blue", "none of auto, always or never");
         bad("list --by user", "\"user\" is none of owner");
+        bad("list --format xml", "\"xml\" is none of table, json or prom");
+        bad("list --format prom --json", "--json and another --format exclude each other");
+        bad("list --format prom -q", "--format and --quiet exclude each other");
+        bad("list --format prom --by owner", "leave --by out");
+        bad("list --format prom --sample 1s", "--sample is for --format table and json");
         bad("check --stop-owner", "--stop-owner is not for \"gpufree check\"");
         bad("kill --stop-owner=yes", "--stop-owner takes no value");
         bad("check --for tea", "\"tea\" is none of run, reset, mig, unload or unbind");
