@@ -286,7 +286,27 @@ int gpufree_holder_gpu(const gpufree_holder *holder, size_t position, int *ret_g
  * told. 0 is only said after at least 4 answers without a sample, over a second or more.
  */
 uint64_t gpufree_holder_gpu_busy(const gpufree_holder *holder, size_t position);
-/* "zombie-leader", "stopped", "orphan", "inherited-from:511", "own-device-node", …; NULL after the last. */
+/*
+ * What the NVIDIA driver's own structures say of the holder on that GPU, apart from its library. Read by BPF, as root,
+ * where the driver has type information; otherwise, and wherever something in them is not understood, NONE.
+ */
+enum gpufree_witness {
+        GPUFREE_WITNESS_NONE,    /* nothing is known */
+        GPUFREE_WITNESS_OPEN,    /* merely open: no address space of its is on the GPU */
+        GPUFREE_WITNESS_CONTEXT, /* address space on the GPU */
+        GPUFREE_WITNESS_SHARED,  /* the address space of a process that the library lists (a fork has its parent's) */
+        GPUFREE_WITNESS_HANDLE,  /* exported memory handles of the GPU */
+        GPUFREE_WITNESS_DMABUF,  /* a dma-buf of the GPU's memory */
+};
+enum gpufree_witness gpufree_holder_gpu_witness(const gpufree_holder *holder, size_t position);
+/* Whether the driver's structures were read for the snapshot, how long loading and the pass took; or why not (NULL). */
+bool gpufree_snapshot_witness(const gpufree_snapshot *snapshot, const char **ret_reason, uint64_t *ret_load_us,
+                              uint64_t *ret_pass_us);
+/*
+ * "zombie-leader", "stopped", "orphan", "inherited-from:511", "own-device-node", "witness-context:0000:3a:00.0" (the
+ * driver's structures show a context there that its lists do not have), "witness-open:0000:3a:00.0" (its lists have the
+ * process there, its structures show no context), …; NULL after the last.
+ */
 const char *gpufree_holder_note(const gpufree_holder *holder, size_t index);
 
 /* ---- plan and kill ---- */
@@ -529,8 +549,14 @@ int gpufree_story_new(gpufree *context, gpufree_snapshot *snapshot, pid_t pid, g
 gpufree_story *gpufree_story_unref(gpufree_story *story);
 /* Who it is; without devices and GPUs when it holds none. */
 const gpufree_holder *gpufree_story_process(const gpufree_story *story);
-/* In order; the topic is "holds", "state", "threads", "signals", "family", "restart", "log", "next". -ERANGE */
+/* In order; the topic is "holds", "state", "threads", "signals", "family", "restart", "use", "parking", "log",
+ * "next". -ERANGE */
 int gpufree_story_sentence(const gpufree_story *story, size_t index, const char **ret_topic, const char **ret_sentence);
+/*
+ * Could it be parked now? 1; 0: no, for the reason in *ret_why (a sentence) or because of its state (NULL then);
+ * -ENODATA: not known. The driver is asked; nothing is changed.
+ */
+int gpufree_story_parking(const gpufree_story *story, enum gpufree_park_state *ret_state, const char **ret_why);
 /* Its threads (the first 64 of them): state, where in the kernel it waits and its kernel stack, or NULL. -ERANGE */
 size_t gpufree_story_threads(const gpufree_story *story); /* how many there are in all */
 int gpufree_story_thread(const gpufree_story *story, size_t position, pid_t *ret_tid, char *ret_state,

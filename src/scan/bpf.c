@@ -32,7 +32,7 @@ static int unusable(char **ret_reason, const char *text)
 }
 
 /* An iterator shows the processes of the opener's PID namespace. Where /proc shows more, or others, /proc is right. */
-static int check_place(struct gf_env *env, char **ret_reason)
+int gf_bpf_check_place(struct gf_env *env, char **ret_reason)
 {
         _cleanup_free_ char *self = NULL;
         _cleanup_close_ int fd = -1;
@@ -354,7 +354,7 @@ int gf_scan_bpf(struct gf_env *env, const struct gf_wanted *wanted, struct gf_sc
         uint64_t begin = gf_now_us();
         int r;
 
-        r = check_place(env, ret_reason);
+        r = gf_bpf_check_place(env, ret_reason);
         if (r < 0)
                 return r;
         for (enum gf_bpf_variant variant = GF_BPF_VARIANT_FAST;; variant++) {

@@ -31,6 +31,9 @@ int gf_bpf_pass(struct gf_bpf *bpf, int cancel_fd, const pid_t *pids, size_t n_p
 /* What the first pass met. */
 void gf_bpf_counts(const struct gf_bpf *bpf, uint64_t *ret_processes, uint64_t *ret_threads);
 
+/* Does BPF see here what /proc shows? 0; -EOPNOTSUPP with the reason (free()); -ENOMEM. */
+int gf_bpf_check_place(struct gf_env *env, char **ret_reason);
+
 /* For sorted PIDs. */
 int gf_bpf_pid_compare(const void *a, const void *b);
 
