@@ -33,7 +33,7 @@ struct gf_run {
         struct gpufree_report *report;
         GF_VEC(struct gf_target) targets;
         size_t pinned, room;
-        uint64_t started_ms, deadline;
+        uint64_t started_ms, started_us, deadline;
         uint64_t last_end_ms; /* when a signalled process was last seen to have ended; 0 */
         uint64_t looks;
         unsigned climbs; /* how often a ladder was climbed */
@@ -47,6 +47,8 @@ struct gf_run {
 
 void gf_run_done(struct gf_run *run);
 struct gf_fate_entry *gf_run_fate(const struct gf_run *run, const struct gf_target *target);
+/* Notes in a field of report->timings that it has come to that now. */
+void gf_run_time(const struct gf_run *run, uint64_t *timing);
 void gf_run_event(const struct gf_run *run, struct gpufree_event event);
 /* Adds a process of `snapshot` with its first fate: a target to be ended, or (gf_run_note) one that is left. */
 int gf_run_add(struct gf_run *run, struct gpufree_snapshot *snapshot, const struct gpufree_holder *holder,
