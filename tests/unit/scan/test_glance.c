@@ -28,7 +28,7 @@ static bool none(const struct gf_hit *hit, void *userdata)
 
 static void what_is_open_counts(void **state)
 {
-        static const dev_t full[] = { makedev(1, 7) };
+        const dev_t full[] = { makedev(1, 7) };
         const struct gf_wanted wanted = { .chr = full, .n_chr = 1 }, block = { .blk = full, .n_blk = 1 };
         _cleanup_(gf_env_done) struct gf_env env = { 0 };
         struct gf_pidstat stat;
