@@ -133,6 +133,8 @@ static int carry_out(struct gf_run *run)
 
         r = gf_stop_owners(run);
         if (r == 0)
+                r = gf_mps_release(run);
+        if (r == 0)
                 r = gf_ladder_climb(run, run->ladder.force);
         if (r == -ETIMEDOUT)
                 (void)gf_rounds_look(run);

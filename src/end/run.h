@@ -78,6 +78,13 @@ bool gf_restart_is_due(const struct gf_run *run);
 /* The same as a sentence of the report, where nothing has come back yet. */
 int gf_say_restarts(struct gf_run *run);
 
+/*
+ * ---- mps.c: clients of NVIDIA's Multi-Process Service ----
+ * Before any signal, their server is told through its control daemon to end their work: a client that is killed in the
+ * middle of it takes the others of its server along. The signals follow in any case. 0, -ECANCELED, -ENOMEM.
+ */
+int gf_mps_release(struct gf_run *run);
+
 /* ---- ladder.c: first signal, wait, SIGKILL, wait, for every target that is still to do ---- */
 /* 0; -ECANCELED, -ETIMEDOUT (run->cancelled, run->timed_out say so as well); -ENOSYS, -ENOMEM. */
 int gf_ladder_climb(struct gf_run *run, bool force);
