@@ -378,6 +378,14 @@ enum gpufree_outcome gpufree_report_outcome(const gpufree_report *report);
 /* What is, on what evidence, what to do next: sentences, NULL after the last. */
 const char *gpufree_report_sentence(const gpufree_report *report, size_t index);
 uint64_t gpufree_report_elapsed_ms(const gpufree_report *report);
+/*
+ * Of a kill, in microseconds: how long the look took that its plan was made from; then, since the plan began to be
+ * carried out: when the last process got its first signal, when the last one was seen to have ended, when looks found
+ * nothing more to do, when all memory was verified. Each GPUFREE_UNKNOWN where it did not come to that. Pointers may be
+ * NULL. 0; -EINVAL: no report.
+ */
+int gpufree_report_timings(const gpufree_report *report, uint64_t *ret_planned_us, uint64_t *ret_signalled_us,
+                           uint64_t *ret_last_exit_us, uint64_t *ret_quiet_us, uint64_t *ret_verified_us);
 /* The last look that the report rests on. */
 const gpufree_snapshot *gpufree_report_snapshot(const gpufree_report *report);
 

@@ -21,6 +21,7 @@
 #include "scan/wanted.h"
 #include "scan/witness.h"
 #include "sys/clock.h"
+#include "sys/precedence.h"
 
 /* How often a look is taken again because holders slipped away while it was taken. */
 #define MOST_LOOKS 4
@@ -261,14 +262,19 @@ static int look_once(struct gpufree *context, const struct gpufree_selection *se
  */
 int gf_look(struct gpufree *context, const struct gpufree_selection *selection, struct gpufree_snapshot **ret_snapshot)
 {
+        _cleanup_precedence_ struct gf_precedence precedence = { 0 };
+
         for (unsigned looks = 1;; looks++) {
                 _cleanup_snapshot_ struct gpufree_snapshot *snapshot = NULL;
                 int r = look_once(context, selection, &snapshot);
 
                 if (r < 0 || !snapshot)
                         return r;
-                if (snapshot->slipped > 0 && looks < MOST_LOOKS)
+                if (snapshot->slipped > 0 && looks < MOST_LOOKS) {
+                        if (!precedence.taken)
+                                precedence = gf_precedence_take();
                         continue;
+                }
                 if (snapshot->slipped > 0)
                         r = gf_strv_addf(&snapshot->gaps,
                                          "in each of %d looks in a row, processes that held a device ended before they "

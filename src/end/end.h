@@ -20,6 +20,7 @@ struct gf_eyes {
         void *userdata;
         gpufree_event_handler on_event; /* may be NULL */
         void *event_userdata;
+        const char *const *program_dirs; /* where owners' programs are looked for; NULL: the system's places */
 };
 
 int gf_plan_make(struct gpufree_snapshot *snapshot, struct gpufree_plan **ret_plan); /* pure */

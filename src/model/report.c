@@ -8,6 +8,8 @@ int gf_report_new(struct gpufree_snapshot *snapshot, struct gpufree_report **ret
         if (!report)
                 return -ENOMEM;
         report->snapshot = gpufree_snapshot_ref(snapshot);
+        report->timings = (struct gf_timings){ GPUFREE_UNKNOWN, GPUFREE_UNKNOWN, GPUFREE_UNKNOWN, GPUFREE_UNKNOWN,
+                                               GPUFREE_UNKNOWN };
         *ret_report = report;
         return 0;
 }

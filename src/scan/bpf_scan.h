@@ -20,6 +20,8 @@ struct gf_bpf; /* loaded programs */
 
 /* Loads and fills the wanted numbers. -EPERM: not permitted; any other: this kernel does not take them. */
 int gf_bpf_open(enum gf_bpf_variant variant, const struct gf_wanted *wanted, struct gf_bpf **ret_bpf);
+/* Made ready for another look for the same numbers; false: it cannot be, load it anew. */
+bool gf_bpf_reuse(struct gf_bpf *bpf, const struct gf_wanted *wanted);
 struct gf_bpf *gf_bpf_free(struct gf_bpf *bpf);
 GF_DEFINE_CLEANUP(struct gf_bpf *, gf_bpf_free)
 
