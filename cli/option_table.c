@@ -96,6 +96,8 @@ const struct cli_option cli_options[] = {
           "lift the protection of this one: a PID, a process name, a unit" },
         OPTION("stop-owner", '\0', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_STOP_OWNER,
                "first the owner's own command, so that nothing starts it again"),
+        OPTION("park-first", '\0', NULL, KILL, CLI_GROUP_KILL, CLI_OPT_PARK_FIRST,
+               "park those that the driver can park, and end only the rest"),
         OPTION("continue", '\0', NULL, PARK | UNPARK, CLI_GROUP_PARK, CLI_OPT_CONTINUE,
                "let a stopped process go on first (SIGCONT)"),
         OPTION("all", '\0', NULL, UNPARK, CLI_GROUP_PARK, CLI_OPT_ALL, "every parked process that a record tells of"),

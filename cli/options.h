@@ -54,6 +54,7 @@ enum cli_opt {
         CLI_OPT_GRACE,
         CLI_OPT_FORCE,
         CLI_OPT_STOP_OWNER,
+        CLI_OPT_PARK_FIRST,
         CLI_OPT_CONTINUE,
         CLI_OPT_ALL,
         CLI_OPT_TO,
@@ -123,6 +124,7 @@ struct cli_request {
         enum gpufree_scan_method scan;
         enum gpufree_scope scope;
         bool dry_run, yes;
+        bool park_first; /* of kill */
         struct gpufree_ladder ladder;
         bool signal_set, grace_set, timeout_set;
         uint64_t timeout_ms; /* of wait: GPUFREE_UNKNOWN for ever */

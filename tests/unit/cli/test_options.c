@@ -227,6 +227,8 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("--color blue", "none of auto, always or never");
         bad("list --by user", "\"user\" is none of owner");
         bad("check --stop-owner", "--stop-owner is not for \"gpufree check\"");
+        bad("check --park-first", "--park-first is not for \"gpufree check\"");
+        bad("kill --park-first --stop-owner", "exclude each other");
         bad("kill --stop-owner=yes", "--stop-owner takes no value");
         bad("check --for tea", "\"tea\" is none of run, reset, mig, unload or unbind");
         bad("--gpu", "--gpu needs a value: --gpu LIST");
