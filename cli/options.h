@@ -76,6 +76,8 @@ enum cli_opt {
         CLI_OPT_ON_READY,
         CLI_OPT_LOG,
         CLI_OPT_RESTART,
+        CLI_OPT_PARK_ON,
+        CLI_OPT_UNPARK_ON,
         CLI_OPT_JSON,
         CLI_OPT_QUIET,
         CLI_OPT_COLOR,

@@ -71,5 +71,7 @@ complete -c gpufree -n '__fish_seen_subcommand_from run' -l stall-timeout -x -d 
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l on-ready -x -d 'for /bin/sh -c, once it is ready'
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l log -r -d 'add the output to this file'
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l restart -x -a "no on-failure" -d 'when to start it again'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l park-on -x -a "USR1 USR2" -d 'park its CUDA processes on this signal'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l unpark-on -x -a "USR1 USR2" -d 'bring them back on this one'
 complete -c gpufree -n '__fish_seen_subcommand_from check wait' -l free-memory -x -d 'so much is free on each GPU'
 complete -c gpufree -n '__fish_seen_subcommand_from wait' -l quiet-for -x -d 'and it stays so for this long'
