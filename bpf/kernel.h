@@ -32,12 +32,35 @@ struct super_block {
         unsigned long s_magic;
 } KERNEL;
 
+typedef struct {
+        int counter;
+} KERNEL atomic_t;
+
+typedef struct refcount_struct {
+        atomic_t refs;
+} KERNEL refcount_t;
+
+struct kref {
+        refcount_t refcount;
+} KERNEL;
+
+struct kobject {
+        struct kref kref;
+} KERNEL;
+
+/* A driver's character device: it is referred to by each open file, whatever node that came through. */
+struct cdev {
+        struct kobject kobj;
+        unsigned int count;
+} KERNEL;
+
 struct inode {
         unsigned short i_mode;
         unsigned int i_nlink;
         __u32 i_rdev;
         struct super_block *i_sb;
         unsigned long i_ino;
+        struct cdev *i_cdev;
 } KERNEL;
 
 struct qstr {
@@ -147,10 +170,6 @@ struct bpf_iter__task_vma {
 };
 
 /* UNIX sockets and the descriptors in their queues. */
-typedef struct {
-        int counter;
-} KERNEL atomic_t;
-
 struct sk_buff {
         struct sk_buff *next;
         struct sock *sk;
