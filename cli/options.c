@@ -400,6 +400,8 @@ static int wrong_format(const struct cli_request *request, char **ret_error)
                 return wrong(ret_error, "--json and another --format exclude each other");
         if (request->quiet)
                 return wrong(ret_error, "--format and --quiet exclude each other");
+        if (request->format == CLI_FORMAT_PROM && request->hosts.n > 0)
+                return wrong(ret_error, "--format prom is for one machine: Prometheus asks each host itself");
         if (request->format == CLI_FORMAT_PROM && request->by_owner)
                 return wrong(ret_error, "--format prom is by owner anyway: leave --by out");
         if (request->format == CLI_FORMAT_PROM && request->sample_ms > 0)

@@ -230,6 +230,7 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("list --format prom --json", "--json and another --format exclude each other");
         bad("list --format prom -q", "--format and --quiet exclude each other");
         bad("list --format prom --by owner", "leave --by out");
+        bad("list --host gpu1 --format prom", "--format prom is for one machine");
         bad("list --format prom --sample 1s", "--sample is for --format table and json");
         bad("check --stop-owner", "--stop-owner is not for \"gpufree check\"");
         bad("kill --stop-owner=yes", "--stop-owner takes no value");
