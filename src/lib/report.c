@@ -24,6 +24,19 @@ uint64_t gpufree_report_elapsed_ms(const gpufree_report *report)
         return report ? report->elapsed_ms : GPUFREE_UNKNOWN;
 }
 
+int gpufree_report_timings(const gpufree_report *report, uint64_t *ret_planned_us, uint64_t *ret_signalled_us,
+                           uint64_t *ret_last_exit_us, uint64_t *ret_quiet_us, uint64_t *ret_verified_us)
+{
+        if (!report)
+                return -EINVAL;
+        GIVE(ret_planned_us, report->timings.planned);
+        GIVE(ret_signalled_us, report->timings.signalled);
+        GIVE(ret_last_exit_us, report->timings.last_exit);
+        GIVE(ret_quiet_us, report->timings.quiet);
+        GIVE(ret_verified_us, report->timings.verified);
+        return 0;
+}
+
 const gpufree_snapshot *gpufree_report_snapshot(const gpufree_report *report)
 {
         return report ? report->snapshot : NULL;
