@@ -42,6 +42,13 @@ teardown() {
         [ "$(json '["hosts"][1]["outcome"]')" = '"ok"' ]
         [ "$(json '["schema"]')" = 1 ]
         [ "$(json '["exit"]["code"]')" = 0 ]
+        # --format is ours, not the hosts'.
+        run_apart away list -H gpu01 --format json
+        output=$out
+        [ "$(json '["hosts"][0]["result"]["holders"][0]["pid"]')" = "$first" ]
+        run_apart away list -H gpu01 --format table
+        [ "$status" -eq 0 ]
+        grep -qE '^gpu01 +held' <<<"$out"
 }
 
 @test "fleet: a host that cannot be reached is a result with its reason" {

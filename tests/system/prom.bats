@@ -173,15 +173,16 @@ value() {
 
 @test "prom: --format table is the default, json is --json; bad values and combinations are exit 2" {
         sim_up --gpus 1
-        # Only the GPU's own line: another test may be looking for unused nodes at this very moment.
-        diff <(gpufree list | head -n 1) <(gpufree list --format table | head -n 1)
-        gpufree list --format table | head -n 1 | grep -q "^GPU 0"
+        # One after the other: each would see the other.
+        gpufree list >"$BATS_TEST_TMPDIR/default"
+        gpufree list --format table >"$BATS_TEST_TMPDIR/table"
+        diff "$BATS_TEST_TMPDIR/default" "$BATS_TEST_TMPDIR/table"
         run gpufree --format json
         [ "$(json '["command"]')" = '"list"' ]
         run gpufree list --json --format json
         [ "$(json '["command"]')" = '"list"' ]
         for wrong in "--format" "--format xml" "--format=" "--format prom --json" "--format table --json" "--format prom -q" \
-                "--format table -q" "--format prom --by owner" "--format prom --sample 1s" "kill --format prom" "check --format json"; do
+                "--format table -q" "--format prom --by owner" "--format prom --sample 1s" "--format prom -H gpu1" "kill --format prom" "check --format json"; do
                 # shellcheck disable=SC2086
                 run_apart gpufree $wrong
                 echo "$wrong: $status $out $err"
