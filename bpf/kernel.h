@@ -45,6 +45,7 @@ struct kref {
 } KERNEL;
 
 struct kobject {
+        const char *name;
         struct kref kref;
 } KERNEL;
 
@@ -75,7 +76,13 @@ struct path {
         struct dentry *dentry;
 } KERNEL;
 
-struct file_operations;
+struct module {
+        char name[56];
+} KERNEL;
+
+struct file_operations {
+        struct module *owner;
+} KERNEL;
 
 struct file {
         unsigned int f_mode;
@@ -148,6 +155,13 @@ struct bpf_iter_meta {
 struct bpf_iter__task {
         struct bpf_iter_meta *meta;
         struct task_struct *task;
+};
+
+struct bpf_iter__task_file {
+        struct bpf_iter_meta *meta;
+        struct task_struct *task;
+        __u32 fd;
+        struct file *file __attribute__((aligned(8)));
 };
 
 struct bpf_iter__task_vma {
@@ -230,6 +244,15 @@ struct io_ring_ctx___old {
 struct dma_buf {
         unsigned long size;
         const char *exp_name;
+        void *priv;
+} KERNEL;
+
+struct device {
+        struct kobject kobj;
+} KERNEL;
+
+struct pci_dev {
+        struct device dev;
 } KERNEL;
 
 #endif

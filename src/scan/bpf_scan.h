@@ -20,6 +20,8 @@ struct gf_bpf; /* loaded programs */
 
 /* Loads and fills the wanted numbers. -EPERM: not permitted; any other: this kernel does not take them. */
 int gf_bpf_open(enum gf_bpf_variant variant, const struct gf_wanted *wanted, struct gf_bpf **ret_bpf);
+/* Made ready for another look for the same numbers; false: it cannot be, load it anew. */
+bool gf_bpf_reuse(struct gf_bpf *bpf, const struct gf_wanted *wanted);
 struct gf_bpf *gf_bpf_free(struct gf_bpf *bpf);
 GF_DEFINE_CLEANUP(struct gf_bpf *, gf_bpf_free)
 
@@ -46,6 +48,9 @@ int gf_bpf_watch_judge(struct gf_bpf_watch *watch, struct gf_bpf *bpf, int cance
                        struct gf_scan *scan);
 struct gf_bpf_watch *gf_bpf_watch_free(struct gf_bpf_watch *watch);
 GF_DEFINE_CLEANUP(struct gf_bpf_watch *, gf_bpf_watch_free)
+
+/* Does BPF see here what /proc shows? 0; -EOPNOTSUPP with the reason (free()); -ENOMEM. */
+int gf_bpf_check_place(struct gf_env *env, char **ret_reason);
 
 /* For sorted PIDs. */
 int gf_bpf_pid_compare(const void *a, const void *b);
