@@ -444,20 +444,29 @@ struct gpufree_park_options {
         uint64_t timeout_ms; /* for the copying; 600,000 */
         uint64_t settle_ms;  /* how long memory may take to come back; 5,000 */
         const char *to;      /* unpark: "1", or pairs "0:2,1:3" of GPUs, as --gpu names them; NULL: where it was */
+        bool each;           /* park: each for itself; one that cannot be parked keeps no other from it */
 };
 #define GPUFREE_PARK_OPTIONS_INIT                                                                                      \
         {                                                                                                              \
-                sizeof(struct gpufree_park_options), false, 10000, 600000, 5000, NULL                                  \
+                sizeof(struct gpufree_park_options), false, 10000, 600000, 5000, NULL, false                           \
         }
 
 typedef struct gpufree_parking gpufree_parking;
 
 /*
- * Parks the targets of the plan, or none of them when a check refuses one. Fails only where nothing could be begun;
- * what happened is in the result. A PID that `selection` names and that holds nothing is asked about, too.
+ * Parks the targets of the plan, or none of them when a check refuses one (but see `each`). Fails only where nothing
+ * could be begun; what happened is in the result. Without `each`, a PID that `selection` names and that holds nothing
+ * is asked about, too.
  */
 int gpufree_park(gpufree *context, const gpufree_selection *selection, const gpufree_plan *plan,
                  const struct gpufree_park_options *options, gpufree_parking **ret_parking);
+/*
+ * Takes out of the plan what need not, or must not, be ended after a parking: what is parked, and what the driver may
+ * still be copying. gpufree_kill() of this plan then ends the rest: what could not be parked runs on, stands still
+ * (locked) or was given up by the driver. Returns how many are taken out without being parked, -ENOMEM; *ret_outcome,
+ * where it is more than 0: the worst of theirs.
+ */
+int gpufree_plan_without_parked(gpufree_plan *plan, const gpufree_parking *parking, enum gpufree_outcome *ret_outcome);
 /* Brings these processes back; n 0: every one that a record tells of and that the driver calls parked or locked. */
 int gpufree_unpark(gpufree *context, const pid_t *pids, size_t n, const struct gpufree_park_options *options,
                    gpufree_parking **ret_parking);
@@ -628,11 +637,13 @@ struct gpufree_guard_options {
         unsigned restarts;            /* how often a failed command is started again */
         bool default_pipe;            /* the command starts with SIGPIPE at its default */
         struct gpufree_ladder ladder; /* for whatever remains of the command */
+        int park_on;   /* SIGUSR1 or SIGUSR2, which the command does not get: parks its own CUDA processes; 0: none */
+        int unpark_on; /* brings them back; 0: the other of the two */
 };
 #define GPUFREE_GUARD_OPTIONS_INIT                                                                                     \
         {                                                                                                              \
                 sizeof(struct gpufree_guard_options), 0, false, 0, 0, 0, 0, false, GPUFREE_UNKNOWN, GPUFREE_UNKNOWN,   \
-                        0, 0, 0, false, GPUFREE_LADDER_INIT                                                            \
+                        0, 0, 0, false, GPUFREE_LADDER_INIT, 0, 0                                                      \
         }
 
 enum gpufree_guard_event_type {

@@ -33,6 +33,9 @@ int gf_bpf_pass(struct gf_bpf *bpf, int cancel_fd, const pid_t *pids, size_t n_p
 /* What the first pass met. */
 void gf_bpf_counts(const struct gf_bpf *bpf, uint64_t *ret_processes, uint64_t *ret_threads);
 
+/* Does BPF see here what /proc shows? 0; -EOPNOTSUPP with the reason (free()); -ENOMEM. */
+int gf_bpf_check_place(struct gf_env *env, char **ret_reason);
+
 /* Descriptors (O_PATH) of at most GF_BPF_WATCH_MAX devices whose open files the passes to come shall count. */
 void gf_bpf_watch_set(struct gf_bpf *bpf, const int *fds, size_t n);
 /* How often the i-th was open all through the last pass. false: the kernel has no count to compare with. */
@@ -48,9 +51,6 @@ int gf_bpf_watch_judge(struct gf_bpf_watch *watch, struct gf_bpf *bpf, int cance
                        struct gf_scan *scan);
 struct gf_bpf_watch *gf_bpf_watch_free(struct gf_bpf_watch *watch);
 GF_DEFINE_CLEANUP(struct gf_bpf_watch *, gf_bpf_watch_free)
-
-/* Does BPF see here what /proc shows? 0; -EOPNOTSUPP with the reason (free()); -ENOMEM. */
-int gf_bpf_check_place(struct gf_env *env, char **ret_reason);
 
 /* For sorted PIDs. */
 int gf_bpf_pid_compare(const void *a, const void *b);

@@ -201,6 +201,8 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("run python", "behind \"--\"");
         bad("run --gpus 0 -- x", "no number of GPUs");
         bad("run --restart never -- x", "on-failure:N");
+        bad("run --park-on TERM -- x", "none of USR1 and USR2");
+        bad("kill --park-on USR1", "--park-on is not for \"gpufree kill\"");
         bad("check --free-memory much", "no size");
         bad("check --for reset --free-memory 1GiB", "for --for run");
         bad("park", "say whom");
@@ -232,6 +234,8 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("list --format prom --by owner", "leave --by out");
         bad("list --format prom --sample 1s", "--sample is for --format table and json");
         bad("check --stop-owner", "--stop-owner is not for \"gpufree check\"");
+        bad("check --park-first", "--park-first is not for \"gpufree check\"");
+        bad("kill --park-first --stop-owner", "exclude each other");
         bad("kill --stop-owner=yes", "--stop-owner takes no value");
         bad("check --for tea", "\"tea\" is none of run, reset, mig, unload or unbind");
         bad("--gpu", "--gpu needs a value: --gpu LIST");
