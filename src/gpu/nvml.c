@@ -215,6 +215,25 @@ static int take_samples(struct intake *in, const struct gf_wire_samples *wire)
         return 0;
 }
 
+static int take_mig(struct intake *in, const struct gf_wire_mig *wire)
+{
+        struct gf_driver_mig mig = { .gpu_instance = wire->gpu_instance, .compute_instance = wire->compute_instance };
+        struct gf_driver_mig *slot;
+        struct gf_driver_gpu *gpu;
+
+        if (in->current < 0 || (int)wire->index != in->current || in->report.gpus.n != (size_t)in->current + 1 ||
+            !take_text(mig.uuid, sizeof(mig.uuid), wire->uuid, sizeof(wire->uuid)))
+                return -EBADMSG;
+        gpu = &in->report.gpus.v[in->current];
+        if (gpu->migs.n >= GF_WIRE_MIGS_MAX)
+                return -EBADMSG;
+        slot = gf_vec_add(&gpu->migs);
+        if (!slot)
+                return -ENOMEM;
+        *slot = mig;
+        return 0;
+}
+
 /* One record: 1 the answer is whole, 0 go on, -EBADMSG, -ENOMEM. */
 static int take_record(struct gf_nvml *nvml, struct intake *in, const union gf_wire *wire, size_t length)
 {
@@ -233,6 +252,8 @@ static int take_record(struct gf_nvml *nvml, struct intake *in, const union gf_w
                 return length == sizeof(wire->processes) ? take_processes(in, &wire->processes) : -EBADMSG;
         case GF_WIRE_SAMPLES:
                 return length == sizeof(wire->samples) ? take_samples(in, &wire->samples) : -EBADMSG;
+        case GF_WIRE_MIG:
+                return length == sizeof(wire->mig) ? take_mig(in, &wire->mig) : -EBADMSG;
         case GF_WIRE_END:
                 return length == sizeof(wire->mark) && in->status_seen && in->report.gpus.n == in->gpus ? 1 : -EBADMSG;
         default:

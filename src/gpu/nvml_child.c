@@ -68,6 +68,8 @@ static void bind_api(struct gf_nvml_api *api)
         bind_symbol(api, &api->mig_mode, "nvmlDeviceGetMigMode\0");
         bind_symbol(api, &api->max_mig, "nvmlDeviceGetMaxMigDeviceCount\0");
         bind_symbol(api, &api->mig_handle, "nvmlDeviceGetMigDeviceHandleByIndex\0");
+        bind_symbol(api, &api->gpu_instance, "nvmlDeviceGetGpuInstanceId\0");
+        bind_symbol(api, &api->compute_instance, "nvmlDeviceGetComputeInstanceId\0");
         bind_symbol(api, &api->utilization, "nvmlDeviceGetProcessUtilization\0");
         bind_symbol(api, &api->rates, "nvmlDeviceGetUtilizationRates\0");
         bind_lists(api);
@@ -229,6 +231,34 @@ static void read_mig_lists(const struct gf_nvml_api *api, nvml_device device, gf
         }
 }
 
+/* The names of a GPU's instances, and their numbers, which the process lists have. */
+static bool say_migs(const struct child *child, uint32_t index, nvml_device device)
+{
+        const struct gf_nvml_api *api = &child->api;
+        unsigned count = 0;
+
+        if (!api->max_mig || !api->mig_handle || !api->uuid || !api->gpu_instance || !api->compute_instance ||
+            api->max_mig(device, &count) != NVML_SUCCESS)
+                return true;
+        for (unsigned i = 0; i < count && i < GF_WIRE_MIGS_MAX; i++) {
+                struct gf_wire_mig mig = { .index = index };
+                nvml_device instance = NULL;
+                unsigned gpu_number, compute_number;
+
+                /* The indices have holes: an instance that was destroyed leaves one. */
+                if (api->mig_handle(device, i, &instance) != NVML_SUCCESS ||
+                    api->uuid(instance, mig.uuid, NVML_UUID_SIZE) != NVML_SUCCESS ||
+                    api->gpu_instance(instance, &gpu_number) != NVML_SUCCESS ||
+                    api->compute_instance(instance, &compute_number) != NVML_SUCCESS)
+                        continue;
+                mig.gpu_instance = gpu_number;
+                mig.compute_instance = compute_number;
+                if (!say(child, &mig, sizeof(mig), GF_WIRE_MIG))
+                        return false;
+        }
+        return true;
+}
+
 static bool say_processes(const struct child *child, uint32_t index, const gf_wire_processes_vec *list)
 {
         for (size_t at = 0; at < list->n; at += GF_WIRE_BATCH) {
@@ -311,7 +341,9 @@ static bool answer_gpu(struct child *child, uint32_t index, enum gf_nvml_questio
                         read_mig_lists(api, device, &list);
                 read_memory_again(api, device, &gpu);
         }
-        heard = say(child, &gpu, sizeof(gpu), GF_WIRE_GPU) && say_processes(child, index, &list);
+        heard = say(child, &gpu, sizeof(gpu), GF_WIRE_GPU) &&
+                (question != GF_NVML_ALL || !gpu.mig || say_migs(child, index, device)) &&
+                say_processes(child, index, &list);
         gf_vec_done(&list);
         return heard;
 }

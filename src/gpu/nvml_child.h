@@ -26,7 +26,7 @@ struct gf_nvml_api {
         nvml_count_fn count;
         nvml_handle_fn handle;
         nvml_device_text_fn uuid, name;
-        nvml_device_number_fn minor, max_mig;
+        nvml_device_number_fn minor, max_mig, gpu_instance, compute_instance;
         nvml_device_pci_fn pci;
         nvml_device_memory1_fn memory1;
         nvml_device_memory2_fn memory2;

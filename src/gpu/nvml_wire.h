@@ -20,6 +20,7 @@ enum gf_wire_type {
         GF_WIRE_PROCESSES,
         GF_WIRE_END,
         GF_WIRE_SAMPLES,
+        GF_WIRE_MIG,
 };
 
 struct gf_wire_head {
@@ -92,6 +93,14 @@ struct gf_wire_samples {
         struct gf_wire_sample v[GF_WIRE_BATCH];
 };
 
+#define GF_WIRE_MIGS_MAX 64 /* a GPU */
+struct gf_wire_mig {
+        struct gf_wire_head head;
+        uint32_t index;
+        uint32_t gpu_instance, compute_instance;
+        char uuid[96];
+};
+
 /* Also for BEGIN (index of the GPU) and END. */
 struct gf_wire_mark {
         struct gf_wire_head head;
@@ -108,5 +117,6 @@ union gf_wire {
         struct gf_wire_gpu gpu;
         struct gf_wire_processes processes;
         struct gf_wire_samples samples;
+        struct gf_wire_mig mig;
         struct gf_wire_mark mark;
 };

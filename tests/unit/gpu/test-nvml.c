@@ -530,6 +530,33 @@ static void instances_are_asked_where_the_gpu_is_refused(void **state)
         gf_driver_report_done(&report);
 }
 
+/* What --gpu MIG-… is understood by. */
+static void instances_have_names_and_numbers(void **state)
+{
+        struct gf_driver_report report = one_answer("mig=1");
+
+        (void)state;
+        for (size_t i = 0; i < 2; i++) {
+                char uuid[96];
+
+                snprintf(uuid, sizeof(uuid), "MIG-00000000-0000-0000-0000-%012zu", 1000 + i);
+                assert_int_equal(report.gpus.v[i].migs.n, 1);
+                assert_string_equal(report.gpus.v[i].migs.v[0].uuid, uuid);
+                assert_int_equal(report.gpus.v[i].migs.v[0].gpu_instance, 7 + i);
+                assert_int_equal(report.gpus.v[i].migs.v[0].compute_instance, 2);
+                check_processes(&report.gpus.v[i], 3);
+        }
+        gf_driver_report_done(&report);
+        /* No MIG, or an instance without its numbers: none. */
+        report = one_answer("");
+        assert_int_equal(report.gpus.v[0].migs.n, 0);
+        gf_driver_report_done(&report);
+        report = one_answer("mig=1 instance=3");
+        assert_int_equal(report.gpus.v[0].migs.n, 0);
+        assert_true(report.gpus.v[0].lists_ok);
+        gf_driver_report_done(&report);
+}
+
 static void a_child_killed_by_others_is_a_sentence(void **state)
 {
         struct gf_nvml *nvml = begin("hang-init=1", LONG_MS);
@@ -633,6 +660,7 @@ int main(void)
                 cmocka_unit_test(cancel_ends_the_wait),
                 cmocka_unit_test(the_library_prints_nothing_of_ours),
                 cmocka_unit_test(instances_are_asked_where_the_gpu_is_refused),
+                cmocka_unit_test(instances_have_names_and_numbers),
                 cmocka_unit_test(a_child_killed_by_others_is_a_sentence),
                 cmocka_unit_test(measuring_is_not_fooled),
                 cmocka_unit_test(every_return_code_has_its_own_sentence),

@@ -207,7 +207,8 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
 EXPORT int nvmlDeviceGetUUID(void *device, char *text, unsigned length);
 int nvmlDeviceGetUUID(void *device, char *text, unsigned length)
 {
-        snprintf(text, length, "GPU-00000000-0000-0000-0000-%012ld", (long)(intptr_t)device - 1);
+        snprintf(text, length, "%s-00000000-0000-0000-0000-%012ld", (intptr_t)device > 1000 ? "MIG" : "GPU",
+                 (long)(intptr_t)device - 1);
         return (int)gpu_setting("uuid", device, 0);
 }
 
@@ -374,6 +375,21 @@ int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned *count)
 EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **mig);
 int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **mig)
 {
+        /* The first index is a hole, as an instance that was destroyed leaves one. */
         *mig = (void *)((intptr_t)device + 1000);
-        return index == 0 ? 0 : 6;
+        return index == 1 ? 0 : 6;
+}
+
+EXPORT int nvmlDeviceGetGpuInstanceId(void *device, unsigned *number);
+int nvmlDeviceGetGpuInstanceId(void *device, unsigned *number)
+{
+        *number = (unsigned)(intptr_t)device % 1000 + 6;
+        return (intptr_t)device > 1000 ? (int)setting("instance", 0) : 3;
+}
+
+EXPORT int nvmlDeviceGetComputeInstanceId(void *device, unsigned *number);
+int nvmlDeviceGetComputeInstanceId(void *device, unsigned *number)
+{
+        *number = 2;
+        return (intptr_t)device > 1000 ? 0 : 3;
 }
