@@ -152,7 +152,7 @@ PY
         run_apart away kill -y -H gpu01,gpu02,refuse1 --gpu 0 --grace 2s
         echo "$out"
         [ "$status" -eq 3 ]
-        grep -qF 'Will end 2 processes on 2 hosts (TERM, after 2.0 s KILL):' <<<"$out"
+        grep -qF 'Will end 2 processes on 2 hosts (TERM, after 2 s KILL):' <<<"$out"
         grep -qE "^ +gpu02 +0 +10.0 GiB +$second " <<<"$out"
         grep -qE '^gpu01 +verified free' <<<"$out"
         grep -qE '^gpu02 +verified free' <<<"$out"
