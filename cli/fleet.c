@@ -83,6 +83,7 @@ static bool passed_on(const struct cli_option *option, bool pid)
 {
         switch ((int)option->id) {
         case CLI_OPT_JSON:
+        case CLI_OPT_FORMAT:
         case CLI_OPT_QUIET:
         case CLI_OPT_COLOR:
         case CLI_OPT_YES:

@@ -174,6 +174,19 @@ static int take_choice(struct cli_request *request, const struct cli_option *opt
         return r;
 }
 
+static int take_format(struct cli_request *request, const char *name, const char *value, char **ret_error)
+{
+        static const char *const formats[] = { "table", "json", "prom" };
+        unsigned n = 0;
+        int r = take_word(name, value, formats, ELEMENTSOF(formats), &n, ret_error);
+
+        if (r < 0)
+                return r;
+        request->format = n == 0 ? CLI_FORMAT_TABLE : n == 1 ? CLI_FORMAT_JSON : CLI_FORMAT_PROM;
+        request->format_set = true;
+        return 0;
+}
+
 static int take(struct cli_request *request, const struct cli_option *option, const char *value, char **ret_error)
 {
         struct cli_criterion *seen = gf_vec_add(&request->seen);
@@ -214,6 +227,9 @@ static int take(struct cli_request *request, const struct cli_option *option, co
         case CLI_OPT_STOP_OWNER:
                 request->ladder.stop_owner = true;
                 return 0;
+        case CLI_OPT_PARK_FIRST:
+                request->park_first = true;
+                return 0;
         case CLI_OPT_CONTINUE:
                 request->park.resume_stopped = true;
                 return 0;
@@ -248,8 +264,13 @@ static int take(struct cli_request *request, const struct cli_option *option, co
         case CLI_OPT_STALL_TIMEOUT:
         case CLI_OPT_ON_READY:
         case CLI_OPT_LOG:
+        case CLI_OPT_JSON_FILE:
         case CLI_OPT_RESTART:
+        case CLI_OPT_PARK_ON:
+        case CLI_OPT_UNPARK_ON:
                 return cli_run_option(request, option, value, ret_error);
+        case CLI_OPT_FORMAT:
+                return take_format(request, option->name, value, ret_error);
         case CLI_OPT_HOST:
         case CLI_OPT_HOSTS:
         case CLI_OPT_FANOUT:
@@ -375,6 +396,22 @@ static int take_positional(struct cli_request *request, const char *word, char *
         return 0;
 }
 
+/* --format says in one word what --json, --quiet and the table say; two different ones are a mistake. */
+static int wrong_format(const struct cli_request *request, char **ret_error)
+{
+        if (!request->format_set)
+                return 0;
+        if (request->json && request->format != CLI_FORMAT_JSON)
+                return wrong(ret_error, "--json and another --format exclude each other");
+        if (request->quiet)
+                return wrong(ret_error, "--format and --quiet exclude each other");
+        if (request->format == CLI_FORMAT_PROM && request->by_owner)
+                return wrong(ret_error, "--format prom is by owner anyway: leave --by out");
+        if (request->format == CLI_FORMAT_PROM && request->sample_ms > 0)
+                return wrong(ret_error, "--sample is for --format table and json");
+        return 0;
+}
+
 static int no_such_combination(const struct cli_request *request, char **ret_error)
 {
         for (size_t i = 0; i < request->seen.n; i++) {
@@ -391,8 +428,15 @@ static int no_such_combination(const struct cli_request *request, char **ret_err
         }
         if (request->command == CLI_RUN && !request->run)
                 return wrong(ret_error, "run needs a command behind \"--\": gpufree run --gpus 1 -- python train.py");
-        if (request->json && request->quiet)
+        if (request->command == CLI_RUN && request->json && request->json_file)
+                return wrong(ret_error, "--json and --json-file exclude each other");
+        if (request->command == CLI_RUN && request->json && !request->guard.log)
+                return wrong(ret_error, "run --json: standard output is the command's; send that to a file with --log "
+                                        "FILE, or the document with --json-file FILE");
+        if (request->command != CLI_RUN && request->json && request->quiet)
                 return wrong(ret_error, "--json and --quiet exclude each other");
+        if (wrong_format(request, ret_error) < 0)
+                return -EINVAL;
         if (request->hosts.n == 0)
                 for (size_t i = 0; i < request->seen.n; i++)
                         if (request->seen.v[i].option->group == CLI_GROUP_REACH)
@@ -402,6 +446,8 @@ static int no_such_combination(const struct cli_request *request, char **ret_err
         if (request->hosts.n > 0 && (request->quiet || (request->by_owner && !request->json)))
                 return wrong(ret_error, "--%s is not for other machines: the same PID is on many",
                              request->quiet ? "quiet" : "by");
+        if (request->hosts.n > 0 && request->format == CLI_FORMAT_PROM)
+                return wrong(ret_error, "--format prom is of one machine: node exporter runs on each");
         if (request->hosts.n > 0 && request->tether)
                 return wrong(ret_error, "--tether: of the gpufree on the other machine");
         if (request->purpose_set && request->calm.free_memory != GPUFREE_UNKNOWN)
@@ -410,6 +456,9 @@ static int no_such_combination(const struct cli_request *request, char **ret_err
                 return wrong(ret_error, "park: say whom, like --pid 21316, --gpu 0 or --user me");
         if (request->command == CLI_UNPARK && request->all == (request->pids.n > 0))
                 return wrong(ret_error, "unpark: say whom: a PID, or --all");
+        if (request->park_first && request->ladder.stop_owner)
+                return wrong(ret_error, "--park-first and --stop-owner exclude each other: the owner's command would "
+                                        "end what was parked");
         if (request->ladder.force && request->signal_set)
                 return wrong(ret_error, "--force and --signal exclude each other: --force sends SIGKILL at once");
         if (request->command == CLI_KILL && !request->ladder.force && request->grace_set && request->timeout_set &&
@@ -427,6 +476,7 @@ static void settle_timeout(struct cli_request *request)
         if (request->timeout_set)
                 request->park.timeout_ms = request->timeout_ms;
         request->park.settle_ms = request->ladder.settle_ms;
+        request->park.each = request->park_first;
         if (request->command != CLI_KILL)
                 return;
         if (request->timeout_set)
@@ -476,6 +526,7 @@ int cli_request_parse(struct cli_request *request, int argc, char *const argv[],
         r = no_such_combination(request, ret_error);
         if (r < 0)
                 return r;
+        request->json = request->json || request->format == CLI_FORMAT_JSON;
         settle_timeout(request);
         return 0;
 }

@@ -55,6 +55,7 @@ enum cli_opt {
         CLI_OPT_GRACE,
         CLI_OPT_FORCE,
         CLI_OPT_STOP_OWNER,
+        CLI_OPT_PARK_FIRST,
         CLI_OPT_CONTINUE,
         CLI_OPT_ALL,
         CLI_OPT_TO,
@@ -75,13 +76,17 @@ enum cli_opt {
         CLI_OPT_STALL_TIMEOUT,
         CLI_OPT_ON_READY,
         CLI_OPT_LOG,
+        CLI_OPT_JSON_FILE,
         CLI_OPT_RESTART,
+        CLI_OPT_FORMAT,
         CLI_OPT_HOST,
         CLI_OPT_HOSTS,
         CLI_OPT_FANOUT,
         CLI_OPT_HOST_TIMEOUT,
         CLI_OPT_TETHER,
         CLI_OPT_SHOWN,
+        CLI_OPT_PARK_ON,
+        CLI_OPT_UNPARK_ON,
         CLI_OPT_JSON,
         CLI_OPT_QUIET,
         CLI_OPT_COLOR,
@@ -109,6 +114,13 @@ enum cli_color {
         CLI_COLOR_NEVER,
 };
 
+/* Of list; --json is the same as --format json. */
+enum cli_format {
+        CLI_FORMAT_TABLE,
+        CLI_FORMAT_JSON,
+        CLI_FORMAT_PROM,
+};
+
 /* An option as it was given. */
 struct cli_criterion {
         const struct cli_option *option;
@@ -131,6 +143,7 @@ struct cli_request {
         enum gpufree_scan_method scan;
         enum gpufree_scope scope;
         bool dry_run, yes;
+        bool park_first; /* of kill */
         struct gpufree_ladder ladder;
         bool signal_set, grace_set, timeout_set;
         uint64_t timeout_ms; /* of wait: GPUFREE_UNKNOWN for ever */
@@ -138,6 +151,8 @@ struct cli_request {
         bool all;           /* of unpark */
         uint64_t sample_ms; /* of list; 0: none */
         bool json, quiet;
+        bool format_set;
+        enum cli_format format;
         GF_VEC(struct cli_criterion) hosts; /* --host and --hosts, in order; none: this machine */
         uint32_t fanout;
         uint64_t host_timeout_ms;
@@ -147,6 +162,7 @@ struct cli_request {
         enum cli_color color;
         struct gpufree_calm calm;           /* of check and wait */
         struct gpufree_guard_options guard; /* of run */
+        const char *json_file;              /* of run */
         char *const *run;                   /* what stands behind "--"; NULL: nothing */
 };
 

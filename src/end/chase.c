@@ -9,6 +9,7 @@
 #include "sys/pidfd.h"
 #include "sys/pidstat.h"
 #include "sys/pidwait.h"
+#include "sys/precedence.h"
 #include "sys/procfs.h"
 
 /* A supervisor without a pause starts as fast as we end: that is for the rounds to name, not to be fought for ever. */
@@ -195,7 +196,8 @@ static int each(pid_t pid, void *userdata)
         if (pid <= 1 || gf_pid_is_ours(pid) || gf_pidstat_read(run->env, pid, &stat) < 0)
                 return 0;
         if (!gf_started_since(run->plan->snapshot, stat.start_ticks) ||
-            gf_run_find(run, &(struct gf_ident){ pid, stat.start_ticks }))
+            gf_run_find(run, &(struct gf_ident){ pid, stat.start_ticks }) ||
+            gf_plan_keeps(run->plan, &(struct gf_ident){ pid, stat.start_ticks }))
                 return 0;
         c = (struct candidate){ .pid = pid, .stat = &stat };
         for (size_t i = 0; i < run->targets.n; i++)
@@ -225,6 +227,7 @@ static int walk_until_quiet(struct gf_run *run)
 
 int gf_chase(struct gf_run *run)
 {
+        _cleanup_precedence_ struct gf_precedence precedence = gf_precedence_take();
         int r = walk_until_quiet(run);
 
         run->looked_after = false;

@@ -15,9 +15,12 @@ struct gf_eyes {
         int (*still_holds)(void *userdata, const struct gpufree_holder *holder);
         /* Memory of all GPUs now, cheaply. */
         int (*memory)(void *userdata, struct gf_driver_report *ret_report);
+        /* As memory(), and how busy each GPU is. */
+        int (*activity)(void *userdata, struct gf_driver_report *ret_report);
         void *userdata;
         gpufree_event_handler on_event; /* may be NULL */
         void *event_userdata;
+        const char *const *program_dirs; /* where owners' programs are looked for; NULL: the system's places */
 };
 
 int gf_plan_make(struct gpufree_snapshot *snapshot, struct gpufree_plan **ret_plan); /* pure */
@@ -27,6 +30,8 @@ int gf_plan_find_stops(struct gf_env *env, uint32_t me, struct gpufree_plan *pla
 const struct gf_plan_stop *gf_plan_stop_of(const struct gpufree_plan *plan, size_t target);
 /* Is this what stop_owner runs? Not where a signal does as well and ends less, nor what was refused. */
 bool gf_stop_runs(const struct gf_stop *stop);
+/* Was it parked, or may the driver be at it? Then it is never ended by this plan. Pure. */
+bool gf_plan_keeps(const struct gpufree_plan *plan, const struct gf_ident *id);
 /* Is `candidate`, found after the plan was shown, a fork or a replacement of one of the ended? Pure. */
 bool gf_is_kin(const struct gpufree_plan *plan, const struct gpufree_report *report,
                const struct gpufree_holder *candidate);

@@ -104,19 +104,31 @@ static void tell_survivors(const struct gf_run *run)
 
 /* ---- memory ---- */
 
+static bool uses(const struct gpufree_holder *holder, const struct gpufree_snapshot *snapshot,
+                 const struct gpufree_gpu *gpu)
+{
+        for (size_t k = 0; k < holder->gpus.n; k++) {
+                const struct gf_gpu_use *use = &holder->gpus.v[k];
+
+                if (use->context && use->gpu >= 0 && (size_t)use->gpu < snapshot->inventory.gpus.n &&
+                    gf_same_gpu(gpu, snapshot) == use->gpu)
+                        return true;
+        }
+        return false;
+}
+
+/* Did one that was to be ended, or was parked instead, use it? */
 static bool was_touched(const struct gf_run *run, const struct gpufree_gpu *gpu)
 {
         for (size_t i = 0; i < run->targets.n; i++) {
                 const struct gf_fate_entry *entry = gf_run_fate(run, &run->targets.v[i]);
 
-                for (size_t k = 0; k < entry->holder->gpus.n; k++) {
-                        const struct gf_gpu_use *use = &entry->holder->gpus.v[k];
-
-                        if (use->context && use->gpu >= 0 && (size_t)use->gpu < entry->snapshot->inventory.gpus.n &&
-                            gf_same_gpu(gpu, entry->snapshot) == use->gpu)
-                                return true;
-                }
+                if (uses(entry->holder, entry->snapshot, gpu))
+                        return true;
         }
+        for (size_t i = 0; i < run->plan->kept.n; i++)
+                if (!run->plan->kept.v[i].why && uses(run->plan->kept.v[i].holder, run->plan->snapshot, gpu))
+                        return true;
         return false;
 }
 
@@ -347,6 +359,14 @@ static enum gpufree_outcome decide(const struct gf_run *run, const struct tally 
         return run->timed_out ? GPUFREE_TIMEOUT : GPUFREE_OK;
 }
 
+static bool all_verified(const struct gpufree_report *report)
+{
+        for (size_t i = 0; i < report->gpus.n; i++)
+                if (!report->gpus.v[i].verified)
+                        return false;
+        return report->gpus.n > 0;
+}
+
 int gf_conclude(struct gf_run *run)
 {
         bool lost = false;
@@ -359,10 +379,14 @@ int gf_conclude(struct gf_run *run)
                 memory = weigh(run, &run->report->sentences);
         if (memory < 0)
                 return memory;
+        if (all_verified(run->report))
+                gf_run_time(run, &run->report->timings.verified);
         correct_fates(run);
         /* Nothing is verified on the word of a look from before the last signal, or of half an answer. */
         for (size_t i = 0; i < run->report->gpus.n && (run->cancelled || run->broken || !run->looked_after); i++)
                 run->report->gpus.v[i].verified = false;
+        if (!all_verified(run->report))
+                run->report->timings.verified = GPUFREE_UNKNOWN;
         for (size_t i = 0; i < run->report->gpus.n && !run->looked_after && run->look_error < 0; i++) {
                 r = gf_strset(&run->report->gpus.v[i].sentence,
                               "not verified: no look could be taken after the last signal.");

@@ -131,6 +131,17 @@ static int check_options(struct gpufree_guard *guard)
                 return gf_fail(env, -EINVAL,
                                "%s: needs a way to be ready (--ready-url, --ready-tcp, --ready-log, --ready-fd)",
                                o->on_ready ? "--on-ready" : "--ready-timeout");
+        if (o->unpark_on != 0 && o->park_on == 0)
+                return gf_fail(env, -EINVAL, "--unpark-on: needs --park-on");
+        if (o->park_on != 0 && o->unpark_on == 0)
+                o->unpark_on = o->park_on == SIGUSR2 ? SIGUSR1 : SIGUSR2;
+        if (o->park_on != 0 &&
+            ((o->park_on != SIGUSR1 && o->park_on != SIGUSR2) || (o->unpark_on != SIGUSR1 && o->unpark_on != SIGUSR2)))
+                return gf_fail(env, -EINVAL, "--park-on, --unpark-on: USR1 and USR2 alone are free for that");
+        if (o->park_on != 0 && o->park_on == o->unpark_on)
+                return gf_fail(env, -EINVAL,
+                               "--park-on and --unpark-on: must be two signals, so that one that is lost "
+                               "or doubled changes nothing");
         guard->ready_kind = o->ready_url   ? GF_READY_URL
                             : o->ready_tcp ? GF_READY_TCP
                             : o->ready_log ? GF_READY_LOG
@@ -158,6 +169,11 @@ int gpufree_guard_new(gpufree *context, const struct gpufree_guard_options *opti
         guard->context = gpufree_ref(context);
         guard->options = defaults;
         guard->signal_fd = -1;
+        guard->result = (struct gpufree_guard_result){ .size = sizeof(guard->result),
+                                                       .status = -1,
+                                                       .ready_ms = GPUFREE_UNKNOWN,
+                                                       .verified = -1,
+                                                       .elapsed_ms = GPUFREE_UNKNOWN };
         (void)pthread_sigmask(SIG_SETMASK, NULL, &guard->mask);
         r = copy_options(guard, options ? options : &defaults);
         if (r == 0)
@@ -190,6 +206,7 @@ gpufree_guard *gpufree_guard_unref(gpufree_guard *guard)
                 regfree(guard->ready_regex);
         free(guard->ready_regex);
         gpufree_selection_unref(guard->selection);
+        gpufree_report_unref(guard->report);
         gpufree_snapshot_unref(guard->snapshot);
         gf_vec_done(&guard->gpus);
         free(guard->label);

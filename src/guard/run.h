@@ -4,6 +4,7 @@
 #include "guard/follow.h"
 #include "guard/guard.h"
 #include "guard/keeper.h"
+#include "guard/park.h"
 #include "guard/probe.h"
 #include "guard/pulse.h"
 #include "guard/tty.h"
@@ -24,16 +25,18 @@ struct gf_life {
         struct gf_follow *follow;
         struct gf_probe probe;
         struct gf_pulse pulse;
+        struct gf_guard_park park;
         struct gf_held_signal held[8];
         size_t n_held;
         int canary;   /* a socket; -1 */
         int ready_fd; /* the read end; -1 */
         pid_t command;
-        bool started, ready, exited, gone, failed_ready, asked_to_end, keeper_lost;
+        bool started, ready, exited, gone, failed_ready, stalled, asked_to_end, keeper_lost;
         int no_exec; /* errno */
         int status, signal;
         int signalled, killed, stuck;
         unsigned interrupts; /* asked to end, after the end began */
+        uint64_t ready_ms;   /* how long it took */
         uint64_t begun_ms, ready_deadline, next_probe, probe_pause, next_pulse;
 };
 

@@ -18,11 +18,18 @@ struct gf_stop_entry {
         uint64_t elapsed_ms;
 };
 
+/* One that was a target until it was parked. */
+struct gf_kept {
+        const struct gpufree_holder *holder;
+        char *why; /* it is not parked, and is not ended all the same; NULL: it is parked */
+};
+
 /* What a kill would do. Targets and spared point into the snapshot, which the plan keeps alive. */
 struct gpufree_plan {
         struct gpufree_snapshot *snapshot;
         GF_VEC(const struct gpufree_holder *) targets;
         GF_VEC(const struct gpufree_holder *) spared;
+        GF_VEC(struct gf_kept) kept;
         char *refusal; /* why it is not carried out; NULL: it is */
         GF_VEC(struct gf_plan_stop) stops;
         GF_VEC(size_t) stop_of; /* of each target, its position in `stops`; empty: not looked for */
@@ -42,6 +49,16 @@ struct gf_gpu_verdict {
         uint64_t used_before, used_after, elapsed_ms;
         bool verified;
         char *sentence;
+        /* Of a quiet time: what the driver last said of it. */
+        bool busy_asked, busy_known;
+        unsigned busy;  /* percent */
+        char *busy_why; /* a sentence, where it was asked and is not known */
+};
+
+/* When a kill had come how far, in µs; GPUFREE_UNKNOWN: it had not. */
+struct gf_timings {
+        uint64_t planned;                               /* how long the look took that the plan was made from */
+        uint64_t signalled, last_exit, quiet, verified; /* since the plan began to be carried out */
 };
 
 struct gpufree_report {
@@ -52,6 +69,7 @@ struct gpufree_report {
         GF_VEC(struct gf_fate_entry) fates;
         GF_VEC(struct gf_gpu_verdict) gpus;
         GF_VEC(struct gf_stop_entry) stops;
+        struct gf_timings timings;
 };
 int gf_report_new(struct gpufree_snapshot *snapshot, struct gpufree_report **ret_report);
 void gf_report_set_snapshot(struct gpufree_report *report, struct gpufree_snapshot *snapshot);
