@@ -33,6 +33,9 @@ teardown() {
         echo "$out"
         [ "$status" -eq 0 ]
         grep -qE '^gpu02 +free ' <<<"$out"
+        run_apart away list -H gpu02 --format table
+        [ "$status" -eq 0 ]
+        grep -qE '^gpu02 +free' <<<"$out"
         printf '# ours\ngpu01\n\n  gpu02\n' >"$FLEET/list"
         run_apart away list --hosts "$FLEET/list" --gpu 0 --json
         [ "$status" -eq 0 ]
