@@ -41,6 +41,11 @@ int cli_fleet_kill(struct cli_fleet *fleet);
 
 /* fleet_view.c: of documents that nobody vouches for; texts are escaped here. */
 void cli_fleet_view(const struct cli_fleet *fleet, struct gf_str *out);
+#define CLI_FLEET_HOLDER_COLUMNS 8
+extern const struct cli_column cli_fleet_holder_columns[CLI_FLEET_HOLDER_COLUMNS];
+void cli_fleet_add_holders(struct cli_table *table, const struct cli_term *term, const char *host,
+                           const json_t *holders);
+/* fleet_plan.c */
 void cli_fleet_view_plan(const struct cli_fleet *fleet, const struct cli_term *term, struct gf_str *out);
 /* fleet_kill.c */
 bool cli_fleet_targets(const struct cli_far *far, size_t *ret_n);

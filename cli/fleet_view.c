@@ -54,7 +54,7 @@ static char *since_text(const json_t *holder)
         return strdup(gf_format_duration((uint64_t)(age * 1000), buf));
 }
 
-static const struct cli_column holder_columns[] = {
+const struct cli_column cli_fleet_holder_columns[CLI_FLEET_HOLDER_COLUMNS] = {
         { "HOST", false, 8, 0 }, { "GPU", true, 0, 0 },   { "MEMORY", true, 0, 0 }, { "PID", true, 0, 0 },
         { "USER", false, 4, 3 }, { "SINCE", true, 0, 2 }, { "WHOSE", false, 6, 1 }, { "COMMAND", false, 12, 0 },
 };
@@ -73,7 +73,8 @@ static void add_holder(struct cli_table *table, const struct cli_term *term, con
 }
 
 /* A row for each GPU that it holds; one that holds none (a device by path, mere opening) has one, too. */
-static void add_holders(struct cli_table *table, const struct cli_term *term, const char *host, const json_t *holders)
+void cli_fleet_add_holders(struct cli_table *table, const struct cli_term *term, const char *host,
+                           const json_t *holders)
 {
         for (size_t i = 0; i < json_array_size(holders); i++) {
                 const json_t *holder = json_array_get(holders, i), *gpus = json_object_get(holder, "gpus");
@@ -225,11 +226,11 @@ static void view_hosts(const struct cli_fleet *fleet, struct gf_str *out)
 static void view_holders(const struct cli_fleet *fleet, struct gf_str *out)
 {
         const struct cli_term *term = &fleet->session->term;
-        struct cli_table table = { .columns = holder_columns, .n_columns = ELEMENTSOF(holder_columns) };
+        struct cli_table table = { .columns = cli_fleet_holder_columns, .n_columns = CLI_FLEET_HOLDER_COLUMNS };
 
         for (size_t i = 0; i < fleet->hosts.n; i++)
-                add_holders(&table, term, fleet->hosts.v[i].target.text,
-                            json_object_get(fleet->hosts.v[i].answer.document, "holders"));
+                cli_fleet_add_holders(&table, term, fleet->hosts.v[i].target.text,
+                                      json_object_get(fleet->hosts.v[i].answer.document, "holders"));
         if (table.cells.n > 0) {
                 gf_str_addc(out, '\n');
                 cli_table_render(&table, term->width, term->utf8, term->color, out);
@@ -337,56 +338,4 @@ void cli_fleet_view(const struct cli_fleet *fleet, struct gf_str *out)
         else
                 view_details(fleet, out);
         view_closing(fleet, out);
-}
-
-static void view_spared(const struct cli_fleet *fleet, const struct cli_term *term, struct gf_str *out)
-{
-        for (size_t i = 0; i < fleet->hosts.n; i++) {
-                const struct cli_far *far = &fleet->hosts.v[i];
-                const json_t *plan = json_object_get(far->answer.document, "plan"),
-                             *spared = json_object_get(plan, "spared");
-
-                for (size_t k = 0; k < json_array_size(spared); k++) {
-                        const json_t *holder = json_array_get(spared, k);
-                        const char *comm = fleet_text(holder, "comm"), *why = fleet_text(holder, "protected");
-                        _cleanup_free_ char *line = gf_asprintf(
-                                "Left alone on %s: %s (%" JSON_INTEGER_FORMAT "%s%s)", far->target.text,
-                                comm ? comm : "?", fleet_number(holder, "pid", 0), why ? "; " : "", why ? why : "");
-
-                        cli_view_sentence(term, out, line ? line : "");
-                }
-                if (!far->answer.document) {
-                        _cleanup_free_ char *line = gf_asprintf("Not reached: %s: %s", far->target.text,
-                                                                far->answer.sentence);
-
-                        cli_view_sentence(term, out, line ? line : "");
-                }
-        }
-}
-
-void cli_fleet_view_plan(const struct cli_fleet *fleet, const struct cli_term *term, struct gf_str *out)
-{
-        struct cli_table table = { .columns = holder_columns, .n_columns = ELEMENTSOF(holder_columns), .indent = 2 };
-        size_t total = 0, hosts = 0;
-
-        for (size_t i = 0; i < fleet->hosts.n; i++) {
-                const struct cli_far *far = &fleet->hosts.v[i];
-                size_t n = 0;
-
-                if (!cli_fleet_targets(far, &n) || n == 0)
-                        continue;
-                total += n;
-                hosts++;
-                add_holders(&table, term, far->target.text,
-                            json_object_get(json_object_get(far->answer.document, "plan"), "targets"));
-        }
-        if (total == 0)
-                gf_str_add(out, "Nothing to end.\n");
-        else
-                gf_str_addf(out, "Will end %zu %s on %zu %s:\n", total, total == 1 ? "process" : "processes", hosts,
-                            hosts == 1 ? "host" : "hosts");
-        if (total > 0)
-                cli_table_render(&table, term->width, term->utf8, term->color, out);
-        cli_table_done(&table);
-        view_spared(fleet, term, out);
 }

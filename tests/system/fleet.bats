@@ -33,6 +33,9 @@ teardown() {
         echo "$out"
         [ "$status" -eq 0 ]
         grep -qE '^gpu02 +free ' <<<"$out"
+        run_apart away list -H gpu02 --format table
+        [ "$status" -eq 0 ]
+        grep -qE '^gpu02 +free' <<<"$out"
         printf '# ours\ngpu01\n\n  gpu02\n' >"$FLEET/list"
         run_apart away list --hosts "$FLEET/list" --gpu 0 --json
         [ "$status" -eq 0 ]
@@ -73,7 +76,7 @@ teardown() {
         grep -qE '^gpu01 +free' <<<"$out"
         grep -qE '^refuse1 +not reached .*connection refused' <<<"$out"
         grep -qE '^bare1 +not reached .*gpufree is not installed there' <<<"$out"
-        ! grep -q $'\033' <<<"$out"
+        if grep -q $'\033' <<<"$out"; then false; fi
         grep -qF 'No answer of refuse1, bare1, garbage1.' <<<"$out"
         # What hung is gone with its children.
         while read -r sleeper; do sim_wait_gone "$sleeper"; done <"$FLEET/sleepers"
@@ -159,7 +162,7 @@ PY
         run_apart away kill -y -H gpu01,gpu02,refuse1 --gpu 0 --grace 2s
         echo "$out"
         [ "$status" -eq 3 ]
-        grep -qF 'Will end 2 processes on 2 hosts:' <<<"$out"
+        grep -qF 'Will end 2 processes on 2 hosts (TERM, after 2 s KILL):' <<<"$out"
         grep -qE "^ +gpu02 +0 +10.0 GiB +$second " <<<"$out"
         grep -qE '^gpu01 +verified free' <<<"$out"
         grep -qE '^gpu02 +verified free' <<<"$out"

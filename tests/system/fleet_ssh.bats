@@ -100,10 +100,11 @@ s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen(9); open(sys.argv[2], "w"); si
         sim_wait_for test -e "$FLEET/listens"
 
         begin=$(date +%s%N)
-        run_apart timeout 120 "$GPUFREE" check -H 'gpu[01-32]' --json --host-timeout 20s
+        run_apart timeout 150 "$GPUFREE" check -H 'gpu[01-32]' --json --host-timeout 60s
         took=$((($(date +%s%N) - begin) / 1000000))
         [ "$status" -eq 1 ]
-        [ "$took" -lt 30000 ]
+        echo "took $took ms"
+        [ "$took" -lt 75000 ]
         python3 - "$BATS_TEST_TMPDIR/out" <<'PY'
 import json, sys
 hosts = json.load(open(sys.argv[1]))['hosts']
