@@ -96,6 +96,19 @@ void cli_json_outcome(json_t *document, int code, const char *reason)
         cli_json_set(document, "reason", cli_json_text_or_null(reason));
 }
 
+/* Only where it was asked: what is not known is null, and says why. */
+static void set_busy(json_t *verdict, const gpufree_report *report, size_t position)
+{
+        const char *why = NULL;
+        unsigned percent = 0;
+        int r = gpufree_report_gpu_busy(report, position, &percent, &why);
+
+        if (r == -ENODATA || r == -ERANGE)
+                return;
+        cli_json_set(verdict, "busy", r < 0 ? NULL : json_integer((json_int_t)percent));
+        cli_json_set(verdict, "busy_error", r < 0 ? cli_json_text_or_null(why) : NULL);
+}
+
 static json_t *verdict_of(const gpufree_report *report, size_t position)
 {
         json_t *verdict;
@@ -115,6 +128,7 @@ static json_t *verdict_of(const gpufree_report *report, size_t position)
                 cli_json_set(verdict, "used_after", cli_json_number(after));
                 cli_json_set(verdict, "elapsed_ms", cli_json_number(elapsed));
                 cli_json_set(verdict, "sentence", cli_json_text_or_null(sentence));
+                set_busy(verdict, report, i);
                 return verdict;
         }
         return NULL;

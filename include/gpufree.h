@@ -153,7 +153,7 @@ enum gpufree_criterion {
         GPUFREE_BY_GPU,        /* "0", "0-3", "GPU-1a2b", "0000:18:00.0", "MIG-…", "all"; comma separated */
         GPUFREE_BY_PID,        /* "21316,524" */
         GPUFREE_BY_USER,       /* name, number or "me"; comma separated */
-        GPUFREE_BY_CONTAINER,  /* id, id prefix or name */
+        GPUFREE_BY_CONTAINER,  /* id, id prefix or name; "lxc:129": of this runtime */
         GPUFREE_BY_UNIT,       /* "vllm.service", "vllm" */
         GPUFREE_BY_JOB,        /* "3385", "3385.0" */
         GPUFREE_BY_SESSION,    /* login session: "3" */
@@ -640,15 +640,56 @@ int gpufree_guard_claim(gpufree_guard *guard, const gpufree_selection *selection
  */
 int gpufree_guard_run(gpufree_guard *guard, char *const argv[], int *ret_code);
 
+enum gpufree_guard_readiness {
+        GPUFREE_READY_NOT_ASKED, /* no way to be ready was given */
+        GPUFREE_READY_YES,
+        GPUFREE_READY_LATE,    /* not by the deadline */
+        GPUFREE_READY_STALLED, /* nothing moved for too long */
+        GPUFREE_READY_ENDED,   /* the command ended before it was ready */
+};
+const char *gpufree_guard_readiness_name(enum gpufree_guard_readiness readiness); /* "not-asked"; NULL: none */
+
+/* What became of the command; of its last start where it was started again. */
+struct gpufree_guard_result {
+        size_t size;        /* sizeof(struct gpufree_guard_result), set by the caller */
+        unsigned starts;    /* how often it was started; 0: never, nothing below is known but `verified` */
+        int pid;            /* 0: it could not be executed */
+        int error;          /* errno of that; 0 */
+        int status, signal; /* exit status, -1: a signal ended it; that signal, or 0 */
+        enum gpufree_guard_readiness readiness;
+        uint64_t ready_ms;   /* from its start; GPUFREE_UNKNOWN */
+        int signalled;       /* what it left: how many processes got the first signal */
+        int killed;          /* how many SIGKILL */
+        int stuck;           /* how many are still there */
+        int verified;        /* are the claimed GPUs free? 1, 0; -1: none were claimed, or it was not looked */
+        uint64_t elapsed_ms; /* of gpufree_guard_run() */
+};
+/* Copies what is known by now. -EINVAL: a size that is not known. */
+int gpufree_guard_result(const gpufree_guard *guard, struct gpufree_guard_result *ret_result);
+/* The claimed GPUs, in the order of their indices; NULL after the last. The guard's. */
+size_t gpufree_guard_gpu_count(const gpufree_guard *guard);
+const gpufree_gpu *gpufree_guard_gpu(const gpufree_guard *guard, size_t position);
+/* The look that the claim, or its refusal, rests on; NULL. The guard's. */
+const gpufree_snapshot *gpufree_guard_snapshot(const gpufree_guard *guard);
+/* The verdicts on the GPUs after the command's end; NULL: none were claimed, or they could not be looked at. The
+ * guard's. */
+const gpufree_report *gpufree_guard_report(const gpufree_guard *guard);
+
 /* What gpufree_wait_calm() waits for besides "free". */
 struct gpufree_calm {
         size_t size;          /* sizeof(struct gpufree_calm) */
         uint64_t free_memory; /* so much is free on each GPU, whoever holds the rest; GPUFREE_UNKNOWN: wait for free */
-        uint64_t quiet_ms;    /* and it stays so for this long, without a break */
+        uint64_t quiet_ms;    /* and it stays so, with nothing computing, for this long, without a break */
 };
 /* As gpufree_wait(); timeout_ms 0 judges what is now, -EINVAL with a quiet time that cannot be over by then. */
 int gpufree_wait_calm(gpufree *context, const gpufree_selection *selection, const struct gpufree_calm *calm,
                       uint64_t timeout_ms, uint64_t settle_ms, gpufree_report **ret_report);
+/*
+ * How busy the GPU at this position was, percent, when the driver was last asked: with a quiet time only. -ENODATA: it
+ * was not asked; -EOPNOTSUPP: it cannot be read, *ret_why (the report's) says why, and the quiet time rests on holders
+ * and memory alone. -ERANGE. Results may be NULL. Since: 0.1.
+ */
+int gpufree_report_gpu_busy(const gpufree_report *report, size_t position, unsigned *ret_percent, const char **ret_why);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

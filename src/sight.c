@@ -114,15 +114,23 @@ static int eye_still_holds(void *userdata, const struct gpufree_holder *holder)
         return gf_vendor_still_lists(env, holder) ? 1 : 0;
 }
 
-static int eye_memory(void *userdata, struct gf_driver_report *ret_report)
+static int ask(const struct gf_sight *sight, enum gf_nvml_question question, struct gf_driver_report *ret_report)
 {
-        struct gf_sight *sight = userdata;
-        int r;
+        int r = gf_nvml_ask(sight->context->nvml, question);
 
-        r = gf_nvml_ask(sight->context->nvml, GF_NVML_MEMORY);
         if (r < 0 && r != -EPIPE)
                 return r;
         return gf_nvml_answer(sight->context->nvml, ret_report);
+}
+
+static int eye_memory(void *userdata, struct gf_driver_report *ret_report)
+{
+        return ask(userdata, GF_NVML_MEMORY, ret_report);
+}
+
+static int eye_activity(void *userdata, struct gf_driver_report *ret_report)
+{
+        return ask(userdata, GF_NVML_BUSY, ret_report);
 }
 
 struct gf_eyes gf_eyes_of(struct gf_sight *sight)
@@ -131,6 +139,7 @@ struct gf_eyes gf_eyes_of(struct gf_sight *sight)
                 .look = eye_look,
                 .still_holds = eye_still_holds,
                 .memory = eye_memory,
+                .activity = eye_activity,
                 .userdata = sight,
                 .on_event = sight->context->on_event,
                 .event_userdata = sight->context->event_userdata,

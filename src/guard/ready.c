@@ -61,7 +61,8 @@ static void became_ready(struct gf_life *life)
         gf_probe_stop(&life->probe);
         if (life->guard->handler)
                 life->guard->handler(life->guard->userdata, GPUFREE_GUARD_PROGRESS, NULL);
-        gf_guard_say(life->guard, "ready after %s", gf_format_duration(gf_now_ms() - life->begun_ms, buf));
+        life->ready_ms = gf_now_ms() - life->begun_ms;
+        gf_guard_say(life->guard, "ready after %s", gf_format_duration(life->ready_ms, buf));
         notify("READY=1\n");
         if (life->guard->options.on_ready)
                 (void)gf_say(life->keeper.socket, GF_SAY_ON_READY, 0, 0, 0);
@@ -146,6 +147,7 @@ static void give_up(struct gf_life *life, bool late, uint64_t now)
         if (life->follow->last[0] != '\0')
                 gf_guard_warn(life->guard, "last line of the log: \"%s\"", life->follow->last);
         life->failed_ready = true;
+        life->stalled = !late;
         life->ready_deadline = life->next_probe = life->next_pulse = GPUFREE_UNKNOWN;
         gf_probe_stop(&life->probe);
         (void)gf_say(life->keeper.socket, GF_SAY_END, o->ladder.signal, o->ladder.force, o->ladder.grace_ms);

@@ -88,6 +88,23 @@ int gpufree_report_gpu(const gpufree_report *report, size_t position, const gpuf
         return 0;
 }
 
+int gpufree_report_gpu_busy(const gpufree_report *report, size_t position, unsigned *ret_percent, const char **ret_why)
+{
+        const struct gf_gpu_verdict *verdict;
+
+        if (position >= gpufree_report_gpu_count(report))
+                return -ERANGE;
+        verdict = &report->gpus.v[position];
+        if (!verdict->busy_asked)
+                return -ENODATA;
+        if (!verdict->busy_known) {
+                GIVE(ret_why, verdict->busy_why);
+                return -EOPNOTSUPP;
+        }
+        GIVE(ret_percent, verdict->busy);
+        return 0;
+}
+
 size_t gpufree_report_stop_count(const gpufree_report *report)
 {
         return report ? report->stops.n : 0;

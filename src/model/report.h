@@ -42,6 +42,10 @@ struct gf_gpu_verdict {
         uint64_t used_before, used_after, elapsed_ms;
         bool verified;
         char *sentence;
+        /* Of a quiet time: what the driver last said of it. */
+        bool busy_asked, busy_known;
+        unsigned busy;  /* percent */
+        char *busy_why; /* a sentence, where it was asked and is not known */
 };
 
 /* When a kill had come how far, in µs; GPUFREE_UNKNOWN: it had not. */

@@ -3,6 +3,7 @@
 # The guard: claims, readiness, signals, the end, and its own death.
 
 load helpers
+bats_require_minimum_version 1.5.0
 
 setup() {
         cli_setup
@@ -281,6 +282,28 @@ PY
         [ "$status" -eq 0 ]
 }
 
+# as_bare PROGRAM: typed at, it shows the same behind the guard as without.
+as_bare() {
+        # shellcheck disable=SC2086
+        run timeout -k 5 100 python3 "$SOURCE_DIR/tests/system/run_interactive.py" "$1" "$GPUFREE" run ${GPUFREE_OPTS-} --scope namespace -q
+        echo "$output"
+        [ "$status" -eq 0 ]
+}
+
+@test "run: an interactive python behaves as without a guard" {
+        need_python
+        sim_up --gpus 1
+        as_bare python
+}
+
+@test "run: a full-screen editor behaves as without a guard" {
+        need_python
+        local editor
+        editor="$(command -v vim.tiny || command -v vim || command -v nano)" || skip "no vim.tiny, vim or nano"
+        sim_up --gpus 1
+        as_bare "$editor"
+}
+
 @test "run: 100 pairs of guards started together never share a GPU, and leave nothing" {
         sim_up --gpus 2
         run "$SOURCE_DIR/tests/system/run_pairs.sh" 100 "$GPUFREE" "$BATS_TEST_TMPDIR"
@@ -304,4 +327,137 @@ PY
         run gpufree wait --free-memory 60GiB --quiet-for 1s --timeout 30s
         [ "$status" -eq 0 ]
         [[ "$output" == *"Quiet for 1.0 s"* ]]
+}
+
+# busy_of: `busy` of GPU 0's verdict in the document $output.
+busy_of() {
+        python3 -c 'import json, sys; v = json.load(sys.stdin)["gpus"][0]["verdict"]; print(v["busy"], v["verified"])' <<<"$output"
+}
+
+@test "wait: a GPU that computes is not quiet, whoever does it; quiet begins when it stops" {
+        need_python
+        sim_up --gpus 2
+        gpufree-sim busy "$GPUFREE_SIM_DIR" 0 37
+        run gpufree wait --gpu 0 --quiet-for 600ms --timeout 2s
+        echo "$output"
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"It did not stay so for 600 ms"*"GPU 0 was computing"* ]]
+        run --separate-stderr gpufree wait --gpu 0 --quiet-for 600ms --timeout 1s --json
+        [ "$status" -eq 6 ]
+        [ "$(busy_of)" = "37 True" ]
+        run gpufree wait --gpu 1 --quiet-for 600ms --timeout 30s # another GPU's work is none of its
+        [ "$status" -eq 0 ]
+        run gpufree wait --gpu 0 --timeout 30s # free it is
+        [ "$status" -eq 0 ]
+        gpufree wait --gpu 0 --quiet-for 600ms --timeout 60s >"$BATS_TEST_TMPDIR/out" 3>&- &
+        waiter=$!
+        started+=("$waiter")
+        sleep 2
+        kill -0 "$waiter"
+        gpufree-sim busy "$GPUFREE_SIM_DIR" 0 0
+        wait "$waiter"
+        grep -q "Quiet for 600 ms: nothing computed" "$BATS_TEST_TMPDIR/out"
+        run --separate-stderr gpufree wait --gpu 0 --quiet-for 300ms --timeout 30s --json
+        [ "$status" -eq 0 ]
+        [ "$(busy_of)" = "0 True" ]
+}
+
+@test "wait: work of a holder that may stay is no quiet either" {
+        sim_up --gpus 1
+        add plain --gpu 0 --memory 20GiB
+        GPUFREE_SIM_FAULT=busy=50 run gpufree wait --free-memory 60GiB --quiet-for 500ms --timeout 2s
+        echo "$output"
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"GPU 0 was computing"* ]]
+        run gpufree wait --free-memory 60GiB --quiet-for 500ms --timeout 30s
+        [ "$status" -eq 0 ]
+}
+
+@test "wait: utilisation that cannot be read is said, not taken for busy nor for quiet" {
+        need_python
+        sim_up --gpus 2
+        GPUFREE_SIM_FAULT=error=3:0:utilization run --separate-stderr gpufree wait --quiet-for 300ms --timeout 30s
+        echo "$output" "$stderr"
+        [ "$status" -eq 0 ]
+        [[ "$stderr" == *"GPU 0: reading its utilisation: "*"its quiet rests on holders and memory alone"* ]]
+        [[ "$stderr" != *"GPU 1"* ]]
+        [[ "$output" == *"Quiet for 300 ms by holders and memory; whether GPU 0 computed cannot be read."* ]]
+        GPUFREE_SIM_FAULT=error=3:0:utilization run --separate-stderr gpufree wait --quiet-for 300ms --timeout 30s --json
+        [ "$status" -eq 0 ]
+        [ "$(busy_of)" = "None True" ]
+        # Nor does it hide that another GPU computes.
+        gpufree-sim busy "$GPUFREE_SIM_DIR" 1 5
+        GPUFREE_SIM_FAULT=error=3:0:utilization run gpufree wait --quiet-for 300ms --timeout 1s
+        [ "$status" -eq 6 ]
+}
+
+# told EXPRESSION: of the document in $1, as Python sees it in `d`.
+told() {
+        python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$BATS_TEST_TMPDIR/doc" "$1"
+}
+
+@test "run: --json-file tells what became of the command, and leaves standard output to it" {
+        need_python
+        sim_up --gpus 2
+        doc="$BATS_TEST_TMPDIR/doc"
+        run --separate-stderr guard --gpu 1 --json-file "$doc" -- sh -c 'echo mine; exit 121'
+        [ "$status" -eq 121 ]
+        [ "$output" = mine ]
+        [ "$(told '(d["schema"], d["command"], d["outcome"], d["exit"], d["run"]["status"], d["run"]["signal"])')" = \
+                "(1, 'run', 'command-failed', {'code': 121, 'name': 'command-failed'}, 121, None)" ]
+        [ "$(told '[g["index"] for g in d["run"]["claimed"]], d["run"]["claimed"][0]["uuid"] == d["gpus"][1]["uuid"]')" = "([1], True)" ]
+        [ "$(told 'd["gpus"][0]["verdict"], d["gpus"][1]["verdict"]["verified"], d["run"]["verified"]')" = "(None, True, True)" ]
+        [ "$(told 'd["run"]["ready"], d["run"]["ended"], d["run"]["argv"][0]')" = \
+                "({'state': 'not-asked', 'after_ms': None}, {'signalled': 0, 'killed': 0, 'stuck': 0}, 'sh')" ]
+        # A descriptor of the caller's, that the command does not get.
+        guard -q --json-file /dev/fd/7 -- sh -c 'kill -SEGV $$' 7>"$doc" || [ $? -eq 139 ]
+        [ "$(told 'd["outcome"], d["run"]["signal"], d["run"]["status"]')" = "('command-failed', 11, None)" ]
+        run guard -q --json-file "$doc" -- /nonexistent/program
+        [ "$status" -eq 127 ]
+        [ "$(told 'd["outcome"], d["run"]["pid"], d["run"]["error"], d["run"]["verified"]')" = \
+                "('not-started', None, 'No such file or directory', True)" ]
+        run guard -q --json-file "$doc" -- sh -c 'exit 2' # a status of 2 is the command's, not bad usage
+        [ "$status" -eq 2 ]
+        [ "$(told 'd["outcome"], d["exit"]["code"]')" = "('command-failed', 2)" ]
+}
+
+@test "run: --json with --log, and what it refuses" {
+        need_python
+        sim_up --gpus 1
+        guard -q --json --log "$LOG" --ready-log '^up$' --ready-timeout 20s -- sh -c 'echo up; sleep 1' >"$BATS_TEST_TMPDIR/doc"
+        [ "$(told 'd["outcome"], d["run"]["ready"]["state"], d["run"]["ready"]["after_ms"] >= 0, d["elapsed_ms"] >= 1000')" = "('ok', 'ready', True, True)" ]
+        grep -q '^up$' "$LOG"
+        run guard --json -- true
+        [ "$status" -eq 2 ]
+        [[ "$output" == *"standard output is the command's"* ]]
+        run guard --json --json-file "$BATS_TEST_TMPDIR/doc" --log "$LOG" -- true
+        [ "$status" -eq 2 ]
+        run guard --json-file /nonexistent/doc -- touch "$BATS_TEST_TMPDIR/started"
+        [ "$status" -eq 2 ]
+        [ "${#lines[@]}" -eq 1 ]
+        mkfifo "$BATS_TEST_TMPDIR/fifo"
+        run guard --json-file "$BATS_TEST_TMPDIR/fifo" -- touch "$BATS_TEST_TMPDIR/started"
+        [ "$status" -eq 2 ]
+        [[ "$output" == *"nobody reads it"* ]]
+        [ ! -e "$BATS_TEST_TMPDIR/started" ]
+}
+
+@test "run: the document of a refusal says who holds it; of a hang what was ended; of memory that stays, what stays" {
+        need_python
+        sim_up --gpus 3
+        doc="$BATS_TEST_TMPDIR/doc"
+        add plain --gpu 0
+        run guard --gpu 0 --json-file "$doc" -- true
+        [ "$status" -eq 121 ]
+        [ "$(told 'd["outcome"], d["exit"]["code"], d["run"]["starts"], d["run"]["claimed"], d["run"]["verified"]')" = "('not-free', 121, 0, [], None)" ]
+        [ "$(told '[h["pid"] for h in d["holders"]]')" = "[$pid]" ]
+        [ "$(told 'any("GPU 0 is not free" in s for s in d["sentences"])')" = True ]
+        run guard --gpu 1 --ready-tcp 127.0.0.1:1 --ready-timeout 2s --grace 1s --log "$LOG" --json-file "$doc" -- python3 "$SERVER" stall
+        [ "$status" -eq 122 ]
+        [ "$(told 'd["outcome"], d["run"]["ready"]["state"], d["run"]["ended"]["signalled"] > 0, d["run"]["ended"]["stuck"], d["run"]["verified"]')" = \
+                "('not-ready', 'late', True, 0, True)" ]
+        GPUFREE_SIM_FAULT=never run guard --gpu 2 --log "$LOG" --settle 1s --grace 1s --json-file "$doc" -- python3 "$SERVER" exit 0
+        [ "$status" -eq 123 ]
+        [ "$(told 'd["outcome"], d["run"]["status"], d["run"]["verified"], d["gpus"][2]["verdict"]["verified"], d["gpus"][2]["verdict"]["used_after"] > 0')" = \
+                "('not-back', 0, False, False, True)" ]
 }
