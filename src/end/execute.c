@@ -6,6 +6,9 @@
 #include "sys/clock.h"
 #include "sys/pidwait.h"
 
+/* When it is broken off half-way. */
+#define LAST_WAIT_MS 1000
+
 void gf_run_done(struct gf_run *run)
 {
         for (size_t i = 0; i < run->targets.n; i++)
@@ -127,6 +130,14 @@ static bool has_begun(const struct gf_run *run)
         return false;
 }
 
+/* What got its signal a moment ago is given the time to end: it would be called a survivor otherwise. */
+static void await_signalled(struct gf_run *run)
+{
+        uint64_t until = gf_deadline_in(LAST_WAIT_MS);
+
+        (void)gf_pins_wait(run, until < run->deadline ? until : run->deadline);
+}
+
 static int carry_out(struct gf_run *run)
 {
         int r;
@@ -145,6 +156,7 @@ static int carry_out(struct gf_run *run)
                 if (!has_begun(run))
                         return r;
                 run->broken = r;
+                await_signalled(run);
         }
         r = gf_conclude(run);
         if (r < 0 && has_begun(run)) {
