@@ -5,6 +5,7 @@
 #include "end/run.h"
 #include "sys/clock.h"
 #include "sys/pidwait.h"
+#include "sys/precedence.h"
 
 /* When it is broken off half-way. */
 #define LAST_WAIT_MS 1000
@@ -171,6 +172,7 @@ int gf_execute(struct gf_env *env, const struct gf_eyes *eyes, const struct gpuf
                const struct gpufree_ladder *ladder, struct gpufree_report **ret_report)
 {
         struct gf_run run = { .env = env, .eyes = eyes, .plan = plan, .ladder = *ladder };
+        _cleanup_precedence_ struct gf_precedence precedence = { 0 };
         int r;
 
         if (ladder->signal <= 0 || ladder->signal >= NSIG)
@@ -179,6 +181,9 @@ int gf_execute(struct gf_env *env, const struct gf_eyes *eyes, const struct gpuf
         if (r < 0)
                 return gf_fail(env, r, "out of memory");
         run.ladder.force = ladder->force || ladder->signal == SIGKILL;
+        /* They slipped away from the plan's look already: every later one races with them, too. */
+        if (run.ladder.force && plan->snapshot->slipped > 0)
+                precedence = gf_precedence_take();
         run.started_ms = gf_now_ms();
         run.started_us = gf_now_us();
         run.report->timings.planned = plan->snapshot->elapsed_us;
