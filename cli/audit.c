@@ -91,6 +91,8 @@ static void add_request(struct gf_str *text, const struct cli_request *request)
                         add_escaped(text, criterion->value);
                 }
         }
+        if (request->park_first)
+                gf_str_add(text, " --park-first");
         if (request->ladder.force)
                 gf_str_add(text, " --force");
         for (size_t i = 0; i < request->paths.n && text->n - begin < CRITERIA_MAX; i++) {
@@ -163,6 +165,27 @@ void cli_audit_event(struct cli_audit *audit, const struct gpufree_event *event)
         if (audit->who)
                 gf_str_addf(&text, ", %s", audit->who);
         send_line(audit, &text);
+}
+
+void cli_audit_parking(struct cli_audit *audit, const gpufree_parking *parking)
+{
+        struct gf_str text = { 0 };
+
+        for (size_t i = 0; audit->fd >= 0 && i < gpufree_parking_count(parking); i++) {
+                struct gpufree_parked_process process;
+
+                if (gpufree_parking_process(parking, i, sizeof(process), &process) < 0)
+                        continue;
+                gf_str_addf(&text, "%d (", (int)process.pid);
+                add_escaped(&text, process.comm ? process.comm : "unknown");
+                gf_str_addf(&text, ", started %" PRIu64 "): %s", process.start_ticks,
+                            process.state == GPUFREE_PARK_PARKED ? "parked" : "not parked, ");
+                if (process.state != GPUFREE_PARK_PARKED)
+                        gf_str_add(&text, gpufree_park_state_name(process.state));
+                if (audit->who)
+                        gf_str_addf(&text, ", %s", audit->who);
+                send_line(audit, &text);
+        }
 }
 
 void cli_audit_report(struct cli_audit *audit, const gpufree_report *report, int code)

@@ -16,5 +16,7 @@ struct cli_audit {
 
 void cli_audit_open(struct cli_audit *audit, const struct cli_session *session);
 void cli_audit_event(struct cli_audit *audit, const struct gpufree_event *event);
+/* What became of those that were to be parked (kill --park-first). */
+void cli_audit_parking(struct cli_audit *audit, const gpufree_parking *parking);
 void cli_audit_report(struct cli_audit *audit, const gpufree_report *report, int code);
 void cli_audit_close(struct cli_audit *audit);

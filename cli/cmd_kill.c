@@ -5,6 +5,7 @@
 #include "audit.h"
 #include "judge.h"
 #include "json.h"
+#include "park_view.h"
 #include "plan_view.h"
 #include "progress.h"
 #include "session.h"
@@ -13,7 +14,9 @@
 struct kill {
         struct cli_session *session;
         const gpufree_snapshot *snapshot;
-        const gpufree_plan *plan;
+        gpufree_plan *plan;
+        gpufree_parking *parking;     /* of --park-first */
+        enum gpufree_outcome unclear; /* the worst of those that were neither parked nor ended; OK: none */
 };
 
 /* The plan on standard output, before anything is signalled: where it cannot be written, nothing is done. */
@@ -26,6 +29,7 @@ static int show_plan(const struct kill *kill)
                 json_t *document = cli_json_new(kill->session);
 
                 cli_json_plan(document, kill->snapshot, kill->plan, &request->ladder);
+                cli_json_set(document, "park_first", json_boolean(request->park_first));
                 cli_json_text(&out, document, 1);
                 json_decref(document);
         } else if (request->quiet) {
@@ -54,6 +58,12 @@ static int done_unsaid(const struct kill *kill, const gpufree_report *report, in
         }
         cli_term_error(&kill->session->term, "%zu of %zu processes were ended; the outcome was \"%s\"", ended, n,
                        cli_exit_name(code));
+        for (size_t i = 0; kill->parking && i < gpufree_parking_count(kill->parking); i++) {
+                struct gpufree_parked_process process;
+
+                if (gpufree_parking_process(kill->parking, i, sizeof(process), &process) >= 0 && process.sentence)
+                        cli_term_error(&kill->session->term, "%s", process.sentence);
+        }
         return code != GPUFREE_OK ? code : GPUFREE_INCOMPLETE;
 }
 
@@ -67,6 +77,8 @@ static int finish_json(const struct kill *kill, const gpufree_report *report, in
         cli_json_outcome(document, code, reason);
         if (report)
                 cli_json_report(document, report, true);
+        if (kill->parking)
+                cli_json_parked(document, kill->parking, true);
         cli_json_snapshot(document, report ? gpufree_report_snapshot(report) : kill->snapshot, report);
         cli_json_text(&out, document, 2);
         json_decref(document);
@@ -153,7 +165,49 @@ static void on_event(void *userdata, const struct gpufree_event *event)
                 cli_progress_event(&witness->progress, event);
 }
 
-static int execute(const struct kill *kill)
+/*
+ * Through the same checked path as `gpufree park`, each for itself. What is parked leaves the plan, and what the driver
+ * may still be copying; the rest is ended, as the plan said. 0, -errno: nothing was ended.
+ */
+static int park_first(struct kill *kill, struct witness *witness)
+{
+        struct cli_session *session = kill->session;
+        enum gpufree_outcome unclear = GPUFREE_OK;
+        struct gf_str out = { 0 };
+        int r;
+
+        if (gpufree_plan_target_count(kill->plan) == 0)
+                return 0;
+        r = gpufree_park(session->context, session->selection, kill->plan, &session->request->park, &kill->parking);
+        cli_progress_done(&witness->progress);
+        if (r < 0)
+                return r;
+        cli_audit_parking(&witness->audit, kill->parking);
+        if (!session->request->json && !session->request->quiet) {
+                cli_view_parking(session, kill->parking, &out);
+                (void)cli_deliver(session, &out); /* one that cannot be written to is told of at the end */
+        }
+        r = gpufree_plan_without_parked(kill->plan, kill->parking, &unclear);
+        kill->unclear = unclear;
+        if (r < 0)
+                return r;
+        return cli_interrupted() ? -ECANCELED : 0;
+}
+
+/* Is one parked whose memory did not come back? */
+static bool keeps_memory(const gpufree_parking *parking)
+{
+        for (size_t i = 0; parking && i < gpufree_parking_count(parking); i++) {
+                struct gpufree_parked_process process;
+
+                if (gpufree_parking_process(parking, i, sizeof(process), &process) >= 0 &&
+                    process.state == GPUFREE_PARK_PARKED && process.outcome == GPUFREE_RESIDUE)
+                        return true;
+        }
+        return false;
+}
+
+static int execute(struct kill *kill)
 {
         struct cli_session *session = kill->session;
         struct witness witness = { .progress = { .session = session } };
@@ -164,7 +218,9 @@ static int execute(const struct kill *kill)
 
         cli_audit_open(&witness.audit, session);
         gpufree_set_event_handler(session->context, on_event, &witness);
-        r = gpufree_kill(session->context, session->selection, kill->plan, &session->request->ladder, &report);
+        r = session->request->park_first ? park_first(kill, &witness) : 0;
+        if (r == 0)
+                r = gpufree_kill(session->context, session->selection, kill->plan, &session->request->ladder, &report);
         gpufree_set_event_handler(session->context, NULL, NULL);
         cli_progress_done(&witness.progress);
         if (r < 0) {
@@ -173,6 +229,11 @@ static int execute(const struct kill *kill)
                 return finish_without(kill, code, cli_interrupted() ? "interrupted" : "failed");
         }
         code = (int)gpufree_report_outcome(report);
+        if (kill->unclear != GPUFREE_OK && (code == GPUFREE_OK || code == GPUFREE_REFUSED))
+                code = (int)kill->unclear;
+        /* The driver's figures alone could not tell; the parking compared before and after. */
+        if (code == GPUFREE_INCOMPLETE && keeps_memory(kill->parking))
+                code = GPUFREE_RESIDUE;
         if (cli_interrupted() != 0 && code != GPUFREE_OK) {
                 cli_say_interrupted(session);
                 code = GPUFREE_HELD;
@@ -213,6 +274,28 @@ static bool only_shown(const struct kill *kill)
         return true;
 }
 
+static int kill_planned(struct kill *kill)
+{
+        int r = show_plan(kill);
+
+        if (r != 0)
+                return r;
+        if (gpufree_plan_refusal(kill->plan)) {
+                cli_term_error(&kill->session->term, "%s", gpufree_plan_refusal(kill->plan));
+                return finish_without(kill, GPUFREE_INCOMPLETE, "driver-silent");
+        }
+        if (kill->session->request->dry_run)
+                return dry_run(kill);
+        if (kill->session->request->shown && !only_shown(kill))
+                return finish_without(kill, GPUFREE_REFUSED, "changed");
+        r = confirm(kill);
+        if (r != 0)
+                return finish_without(kill, r, "not-confirmed");
+        r = execute(kill);
+        gpufree_parking_unref(kill->parking);
+        return r;
+}
+
 int cli_kill(struct cli_session *session)
 {
         _cleanup_snapshot_ gpufree_snapshot *snapshot = NULL;
@@ -230,19 +313,5 @@ int cli_kill(struct cli_session *session)
                 return nothing_ended(session, cli_failed(session, r));
         kill.snapshot = snapshot;
         kill.plan = plan;
-        r = show_plan(&kill);
-        if (r != 0)
-                return r;
-        if (gpufree_plan_refusal(plan)) {
-                cli_term_error(&session->term, "%s", gpufree_plan_refusal(plan));
-                return finish_without(&kill, GPUFREE_INCOMPLETE, "driver-silent");
-        }
-        if (session->request->dry_run)
-                return dry_run(&kill);
-        if (session->request->shown && !only_shown(&kill))
-                return finish_without(&kill, GPUFREE_REFUSED, "changed");
-        r = confirm(&kill);
-        if (r != 0)
-                return finish_without(&kill, r, "not-confirmed");
-        return execute(&kill);
+        return kill_planned(&kill);
 }

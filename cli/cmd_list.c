@@ -174,7 +174,7 @@ int cli_list(struct cli_session *session)
                 json_t *document = cli_json_new(session);
 
                 cli_json_outcome(document, code, NULL);
-                cli_json_parking(document, parking, false);
+                cli_json_parked(document, parking, false);
                 cli_json_snapshot(document, snapshot, report);
                 if (session->request->by_owner)
                         cli_json_by_owner(document, snapshot);

@@ -17,7 +17,7 @@ static int show(struct cli_session *session, const gpufree_parking *parking)
                 json_t *document = cli_json_new(session);
 
                 cli_json_outcome(document, code, NULL);
-                cli_json_parking(document, parking, true);
+                cli_json_parking(document, parking);
                 cli_json_text(&out, document, 0);
                 json_decref(document);
         } else if (session->request->quiet) {

@@ -10,8 +10,8 @@
 #include "fleet/hosts.h"
 #include "json.h"
 
-#define ANSWER_MAX ((size_t)8 << 20)    /* of one host */
-#define ANSWERS_MAX ((size_t)256 << 20) /* of all together */
+#define ANSWER_MAX ((size_t)4 << 20)   /* of one host */
+#define ANSWERS_MAX ((size_t)64 << 20) /* of all together */
 #define HOSTS_FILE_MAX ((size_t)4 << 20)
 
 static int read_hosts(const char *path, gf_strv *names, char **ret_error)

@@ -237,11 +237,11 @@ static void view_holders(const struct cli_fleet *fleet, struct gf_str *out)
         cli_table_done(&table);
 }
 
-/* The members `first` and `second` of each element, a line each. */
-static void view_lines(const struct cli_term *term, const json_t *array, const char *first, const char *second,
-                       struct gf_str *out)
+/* The members `first` and `second` of each element but the first `from`, a line each. */
+static void view_lines(const struct cli_term *term, const json_t *array, size_t from, const char *first,
+                       const char *second, struct gf_str *out)
 {
-        for (size_t i = 0; i < json_array_size(array); i++) {
+        for (size_t i = from; i < json_array_size(array); i++) {
                 const json_t *item = json_array_get(array, i);
                 const char *a = json_is_string(item) ? json_string_value(item) : fleet_text(item, first);
                 const char *b = second ? fleet_text(item, second) : NULL;
@@ -263,29 +263,32 @@ static void view_details(const struct cli_fleet *fleet, struct gf_str *out)
                 const json_t *document = fleet->hosts.v[i].answer.document;
                 const json_t *accounts = json_object_get(document, "accounts"),
                              *processes = json_object_get(document, "processes"),
-                             *steps = json_object_get(document, "steps"), *fates = json_object_get(document, "fates");
+                             *steps = json_object_get(document, "steps"), *fates = json_object_get(document, "fates"),
+                             *sentences = json_object_get(document, "sentences");
                 _cleanup_free_ char *host = cli_view_text(term, fleet->hosts.v[i].target.text);
 
                 if (json_array_size(accounts) + json_array_size(processes) + json_array_size(steps) +
-                            json_array_size(fates) ==
-                    0)
+                                    json_array_size(fates) ==
+                            0 &&
+                    json_array_size(sentences) < 2)
                         continue;
                 gf_str_addf(out, "\n%s\n", host ? host : "?");
-                view_lines(term, steps, "sentence", "command", out);
+                view_lines(term, sentences, 1, "sentence", NULL, out); /* the first stands beside the host */
+                view_lines(term, steps, 0, "sentence", "command", out);
                 for (size_t k = 0; k < json_array_size(accounts); k++) {
                         const json_t *account = json_array_get(accounts, k);
                         _cleanup_free_ char *gpu = index_text(account);
 
                         gf_str_addf(out, " GPU %s\n", gpu ? gpu : "?");
-                        view_lines(term, json_object_get(account, "entries"), "sentence", NULL, out);
-                        view_lines(term, json_object_get(account, "reasons"), "sentence", NULL, out);
-                        view_lines(term, json_object_get(account, "commands"), "command", NULL, out);
+                        view_lines(term, json_object_get(account, "entries"), 0, "sentence", NULL, out);
+                        view_lines(term, json_object_get(account, "reasons"), 0, "sentence", NULL, out);
+                        view_lines(term, json_object_get(account, "commands"), 0, "command", NULL, out);
                 }
                 for (size_t k = 0; k < json_array_size(processes); k++) {
                         const json_t *process = json_array_get(processes, k);
 
                         gf_str_addf(out, " PID %" JSON_INTEGER_FORMAT "\n", fleet_number(process, "pid", 0));
-                        view_lines(term, json_object_get(process, "story"), "sentence", NULL, out);
+                        view_lines(term, json_object_get(process, "story"), 0, "sentence", NULL, out);
                 }
                 for (size_t k = 0; k < json_array_size(fates); k++) {
                         const json_t *fate = json_array_get(fates, k);

@@ -227,6 +227,9 @@ static int take(struct cli_request *request, const struct cli_option *option, co
         case CLI_OPT_STOP_OWNER:
                 request->ladder.stop_owner = true;
                 return 0;
+        case CLI_OPT_PARK_FIRST:
+                request->park_first = true;
+                return 0;
         case CLI_OPT_CONTINUE:
                 request->park.resume_stopped = true;
                 return 0;
@@ -263,6 +266,8 @@ static int take(struct cli_request *request, const struct cli_option *option, co
         case CLI_OPT_LOG:
         case CLI_OPT_JSON_FILE:
         case CLI_OPT_RESTART:
+        case CLI_OPT_PARK_ON:
+        case CLI_OPT_UNPARK_ON:
                 return cli_run_option(request, option, value, ret_error);
         case CLI_OPT_FORMAT:
                 return take_format(request, option->name, value, ret_error);
@@ -441,6 +446,8 @@ static int no_such_combination(const struct cli_request *request, char **ret_err
         if (request->hosts.n > 0 && (request->quiet || (request->by_owner && !request->json)))
                 return wrong(ret_error, "--%s is not for other machines: the same PID is on many",
                              request->quiet ? "quiet" : "by");
+        if (request->hosts.n > 0 && request->format == CLI_FORMAT_PROM)
+                return wrong(ret_error, "--format prom is of one machine: node exporter runs on each");
         if (request->hosts.n > 0 && request->tether)
                 return wrong(ret_error, "--tether: of the gpufree on the other machine");
         if (request->purpose_set && request->calm.free_memory != GPUFREE_UNKNOWN)
@@ -449,6 +456,9 @@ static int no_such_combination(const struct cli_request *request, char **ret_err
                 return wrong(ret_error, "park: say whom, like --pid 21316, --gpu 0 or --user me");
         if (request->command == CLI_UNPARK && request->all == (request->pids.n > 0))
                 return wrong(ret_error, "unpark: say whom: a PID, or --all");
+        if (request->park_first && request->ladder.stop_owner)
+                return wrong(ret_error, "--park-first and --stop-owner exclude each other: the owner's command would "
+                                        "end what was parked");
         if (request->ladder.force && request->signal_set)
                 return wrong(ret_error, "--force and --signal exclude each other: --force sends SIGKILL at once");
         if (request->command == CLI_KILL && !request->ladder.force && request->grace_set && request->timeout_set &&
@@ -466,6 +476,7 @@ static void settle_timeout(struct cli_request *request)
         if (request->timeout_set)
                 request->park.timeout_ms = request->timeout_ms;
         request->park.settle_ms = request->ladder.settle_ms;
+        request->park.each = request->park_first;
         if (request->command != CLI_KILL)
                 return;
         if (request->timeout_set)

@@ -55,6 +55,7 @@ enum cli_opt {
         CLI_OPT_GRACE,
         CLI_OPT_FORCE,
         CLI_OPT_STOP_OWNER,
+        CLI_OPT_PARK_FIRST,
         CLI_OPT_CONTINUE,
         CLI_OPT_ALL,
         CLI_OPT_TO,
@@ -84,6 +85,8 @@ enum cli_opt {
         CLI_OPT_HOST_TIMEOUT,
         CLI_OPT_TETHER,
         CLI_OPT_SHOWN,
+        CLI_OPT_PARK_ON,
+        CLI_OPT_UNPARK_ON,
         CLI_OPT_JSON,
         CLI_OPT_QUIET,
         CLI_OPT_COLOR,
@@ -140,6 +143,7 @@ struct cli_request {
         enum gpufree_scan_method scan;
         enum gpufree_scope scope;
         bool dry_run, yes;
+        bool park_first; /* of kill */
         struct gpufree_ladder ladder;
         bool signal_set, grace_set, timeout_set;
         uint64_t timeout_ms; /* of wait: GPUFREE_UNKNOWN for ever */

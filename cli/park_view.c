@@ -96,24 +96,27 @@ static json_t *process_json(const struct gpufree_parked_process *process)
         return object;
 }
 
-void cli_json_parking(json_t *document, const gpufree_parking *parking, bool whole)
+void cli_json_parked(json_t *document, const gpufree_parking *parking, bool running_too)
 {
-        json_t *parked = json_array(), *sentences = json_array();
-        const char *sentence;
+        json_t *parked = json_array();
 
         for (size_t i = 0; parking && i < gpufree_parking_count(parking); i++) {
                 struct gpufree_parked_process process;
 
-                if (get(parking, i, &process) && (whole || process.state != GPUFREE_PARK_RUNNING))
+                if (get(parking, i, &process) && (running_too || process.state != GPUFREE_PARK_RUNNING))
                         (void)json_array_append_new(parked, process_json(&process));
         }
         cli_json_set(document, "parked", parked);
+}
+
+void cli_json_parking(json_t *document, const gpufree_parking *parking)
+{
+        json_t *sentences = json_array();
+        const char *sentence;
+
+        cli_json_parked(document, parking, true);
         for (size_t i = 0; parking && (sentence = gpufree_parking_sentence(parking, i)) != NULL; i++)
                 (void)json_array_append_new(sentences, cli_json_text_or_null(sentence));
-        if (!whole) {
-                json_decref(sentences);
-                return;
-        }
         cli_json_set(document, "sentences", sentences);
         cli_json_set(document, "elapsed_ms", parking ? cli_json_number(gpufree_parking_elapsed_ms(parking)) : NULL);
 }

@@ -58,16 +58,18 @@ static uint64_t memory_of(const gpufree_holder *holder)
         return any ? sum : cli_loose_memory(holder);
 }
 
-static char *ladder_text(const struct gpufree_ladder *ladder, bool stop)
+static char *ladder_text(const struct cli_request *request, bool stop)
 {
+        const struct gpufree_ladder *ladder = &request->ladder;
+        const char *first = request->park_first ? "park, else " : "";
         _cleanup_free_ char *grace = cli_view_duration(ladder->grace_ms);
         const char *name = cli_signal_name(ladder->signal);
 
         if (ladder->stop_owner && stop)
                 return strdup("by its owner");
         if (ladder->force || ladder->signal == 9)
-                return strdup("KILL at once");
-        return gf_asprintf("%s, after %s KILL", name ? name : "signal", grace ? grace : "?");
+                return gf_asprintf("%sKILL at once", first);
+        return gf_asprintf("%s%s, after %s KILL", first, name ? name : "signal", grace ? grace : "?");
 }
 
 static void add_targets(const struct cli_session *session, const gpufree_plan *plan, struct gf_str *out)
@@ -83,7 +85,7 @@ static void add_targets(const struct cli_session *session, const gpufree_plan *p
                 cli_table_add(&table, cli_view_size(memory_of(holder)), CLI_PLAIN);
                 cli_table_add(&table, cli_view_owner(term, holder), CLI_PLAIN);
                 cli_table_add(&table, cli_view_command(term, holder), CLI_PLAIN);
-                cli_table_add(&table, ladder_text(&session->request->ladder, cli_plan_runs_stop(plan, i)), CLI_DIM);
+                cli_table_add(&table, ladder_text(session->request, cli_plan_runs_stop(plan, i)), CLI_DIM);
         }
         cli_table_render(&table, term->width, term->utf8, term->color, out);
         cli_table_done(&table);
@@ -150,13 +152,20 @@ void cli_view_plan(const struct cli_session *session, const gpufree_snapshot *sn
                                           ? "Nothing to end: no selected process holds a GPU."
                                           : "Nothing to end: no holder was seen, but not everything could be seen.");
         } else {
-                gf_str_addf(&line, "Will end %zu %s", targets, targets == 1 ? "process" : "processes");
+                gf_str_addf(&line, "Will %s %zu %s", session->request->park_first ? "park or else end" : "end", targets,
+                            targets == 1 ? "process" : "processes");
                 add_gain(snapshot, plan, &line);
                 gf_str_addc(&line, ':');
                 out->failed |= line.failed;
                 cli_view_sentence(&session->term, out, line.s ? line.s : "");
                 gf_str_done(&line);
                 add_targets(session, plan, out);
+                if (session->request->park_first)
+                        cli_view_sentence(
+                                &session->term, out,
+                                "Each is parked if the driver can (its memory goes to host memory, gpufree "
+                                "unpark PID brings it back), else ended. What fails half-way and may still be "
+                                "copied by the driver is neither: it is named.");
                 cli_view_plan_owners(session, plan, out);
                 add_other_gpus(session, snapshot, plan, out);
         }

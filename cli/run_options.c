@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of `run`, and what `check` and `wait` share with it. */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -46,6 +47,16 @@ static int take_gpus(const char *value, unsigned *ret, char **ret_error)
         if (gf_parse_u32(value, &n) < 0 || n == 0 || n > MOST_GPUS)
                 return wrong(ret_error, "--gpus: \"%s\" is no number of GPUs (like 4); --gpu names them", value);
         *ret = n;
+        return 0;
+}
+
+static int take_park_signal(const char *name, const char *value, int *ret, char **ret_error)
+{
+        int number = 0;
+
+        if (cli_signal_parse(value, &number) < 0 || (number != SIGUSR1 && number != SIGUSR2))
+                return wrong(ret_error, "--%s: \"%s\" is none of USR1 and USR2", name, value);
+        *ret = number;
         return 0;
 }
 
@@ -96,6 +107,10 @@ int cli_run_option(struct cli_request *request, const struct cli_option *option,
                 return 0;
         case CLI_OPT_RESTART:
                 return take_restart(value, &guard->restarts, ret_error);
+        case CLI_OPT_PARK_ON:
+                return take_park_signal(option->name, value, &guard->park_on, ret_error);
+        case CLI_OPT_UNPARK_ON:
+                return take_park_signal(option->name, value, &guard->unpark_on, ret_error);
         default:
                 return -EINVAL;
         }

@@ -286,7 +286,27 @@ int gpufree_holder_gpu(const gpufree_holder *holder, size_t position, int *ret_g
  * told. 0 is only said after at least 4 answers without a sample, over a second or more.
  */
 uint64_t gpufree_holder_gpu_busy(const gpufree_holder *holder, size_t position);
-/* "zombie-leader", "stopped", "orphan", "inherited-from:511", "own-device-node", …; NULL after the last. */
+/*
+ * What the NVIDIA driver's own structures say of the holder on that GPU, apart from its library. Read by BPF, as root,
+ * where the driver has type information; otherwise, and wherever something in them is not understood, NONE.
+ */
+enum gpufree_witness {
+        GPUFREE_WITNESS_NONE,    /* nothing is known */
+        GPUFREE_WITNESS_OPEN,    /* merely open: no address space of its is on the GPU */
+        GPUFREE_WITNESS_CONTEXT, /* address space on the GPU */
+        GPUFREE_WITNESS_SHARED,  /* the address space of a process that the library lists (a fork has its parent's) */
+        GPUFREE_WITNESS_HANDLE,  /* exported memory handles of the GPU */
+        GPUFREE_WITNESS_DMABUF,  /* a dma-buf of the GPU's memory */
+};
+enum gpufree_witness gpufree_holder_gpu_witness(const gpufree_holder *holder, size_t position);
+/* Whether the driver's structures were read for the snapshot, how long loading and the pass took; or why not (NULL). */
+bool gpufree_snapshot_witness(const gpufree_snapshot *snapshot, const char **ret_reason, uint64_t *ret_load_us,
+                              uint64_t *ret_pass_us);
+/*
+ * "zombie-leader", "stopped", "orphan", "inherited-from:511", "own-device-node", "witness-context:0000:3a:00.0" (the
+ * driver's structures show a context there that its lists do not have), "witness-open:0000:3a:00.0" (its lists have the
+ * process there, its structures show no context), …; NULL after the last.
+ */
 const char *gpufree_holder_note(const gpufree_holder *holder, size_t index);
 
 /* ---- plan and kill ---- */
@@ -424,20 +444,29 @@ struct gpufree_park_options {
         uint64_t timeout_ms; /* for the copying; 600,000 */
         uint64_t settle_ms;  /* how long memory may take to come back; 5,000 */
         const char *to;      /* unpark: "1", or pairs "0:2,1:3" of GPUs, as --gpu names them; NULL: where it was */
+        bool each;           /* park: each for itself; one that cannot be parked keeps no other from it */
 };
 #define GPUFREE_PARK_OPTIONS_INIT                                                                                      \
         {                                                                                                              \
-                sizeof(struct gpufree_park_options), false, 10000, 600000, 5000, NULL                                  \
+                sizeof(struct gpufree_park_options), false, 10000, 600000, 5000, NULL, false                           \
         }
 
 typedef struct gpufree_parking gpufree_parking;
 
 /*
- * Parks the targets of the plan, or none of them when a check refuses one. Fails only where nothing could be begun;
- * what happened is in the result. A PID that `selection` names and that holds nothing is asked about, too.
+ * Parks the targets of the plan, or none of them when a check refuses one (but see `each`). Fails only where nothing
+ * could be begun; what happened is in the result. Without `each`, a PID that `selection` names and that holds nothing
+ * is asked about, too.
  */
 int gpufree_park(gpufree *context, const gpufree_selection *selection, const gpufree_plan *plan,
                  const struct gpufree_park_options *options, gpufree_parking **ret_parking);
+/*
+ * Takes out of the plan what need not, or must not, be ended after a parking: what is parked, and what the driver may
+ * still be copying. gpufree_kill() of this plan then ends the rest: what could not be parked runs on, stands still
+ * (locked) or was given up by the driver. Returns how many are taken out without being parked, -ENOMEM; *ret_outcome,
+ * where it is more than 0: the worst of theirs.
+ */
+int gpufree_plan_without_parked(gpufree_plan *plan, const gpufree_parking *parking, enum gpufree_outcome *ret_outcome);
 /* Brings these processes back; n 0: every one that a record tells of and that the driver calls parked or locked. */
 int gpufree_unpark(gpufree *context, const pid_t *pids, size_t n, const struct gpufree_park_options *options,
                    gpufree_parking **ret_parking);
@@ -537,8 +566,14 @@ int gpufree_story_new(gpufree *context, gpufree_snapshot *snapshot, pid_t pid, g
 gpufree_story *gpufree_story_unref(gpufree_story *story);
 /* Who it is; without devices and GPUs when it holds none. */
 const gpufree_holder *gpufree_story_process(const gpufree_story *story);
-/* In order; the topic is "holds", "state", "threads", "signals", "family", "restart", "log", "next". -ERANGE */
+/* In order; the topic is "holds", "state", "threads", "signals", "family", "restart", "use", "parking", "log",
+ * "next". -ERANGE */
 int gpufree_story_sentence(const gpufree_story *story, size_t index, const char **ret_topic, const char **ret_sentence);
+/*
+ * Could it be parked now? 1; 0: no, for the reason in *ret_why (a sentence) or because of its state (NULL then);
+ * -ENODATA: not known. The driver is asked; nothing is changed.
+ */
+int gpufree_story_parking(const gpufree_story *story, enum gpufree_park_state *ret_state, const char **ret_why);
 /* Its threads (the first 64 of them): state, where in the kernel it waits and its kernel stack, or NULL. -ERANGE */
 size_t gpufree_story_threads(const gpufree_story *story); /* how many there are in all */
 int gpufree_story_thread(const gpufree_story *story, size_t position, pid_t *ret_tid, char *ret_state,
@@ -602,11 +637,13 @@ struct gpufree_guard_options {
         unsigned restarts;            /* how often a failed command is started again */
         bool default_pipe;            /* the command starts with SIGPIPE at its default */
         struct gpufree_ladder ladder; /* for whatever remains of the command */
+        int park_on;   /* SIGUSR1 or SIGUSR2, which the command does not get: parks its own CUDA processes; 0: none */
+        int unpark_on; /* brings them back; 0: the other of the two */
 };
 #define GPUFREE_GUARD_OPTIONS_INIT                                                                                     \
         {                                                                                                              \
                 sizeof(struct gpufree_guard_options), 0, false, 0, 0, 0, 0, false, GPUFREE_UNKNOWN, GPUFREE_UNKNOWN,   \
-                        0, 0, 0, false, GPUFREE_LADDER_INIT                                                            \
+                        0, 0, 0, false, GPUFREE_LADDER_INIT, 0, 0                                                      \
         }
 
 enum gpufree_guard_event_type {

@@ -19,6 +19,7 @@
 #include "scan/merge.h"
 #include "scan/scan.h"
 #include "scan/wanted.h"
+#include "scan/witness.h"
 #include "sys/clock.h"
 #include "sys/precedence.h"
 
@@ -47,6 +48,32 @@ static int no_scan(struct gpufree_snapshot *snapshot)
         return snapshot->scan.method_reason ? 0 : -ENOMEM;
 }
 
+/* Does anybody have something of NVIDIA's open? */
+static bool has_nvidia_hits(const struct gpufree_snapshot *snapshot)
+{
+        for (size_t i = 0; i < snapshot->scan.hits.n; i++) {
+                const struct gf_hit *hit = &snapshot->scan.hits.v[i];
+                const struct gpufree_device *device;
+
+                if (hit->via == GPUFREE_VIA_DMABUF && gf_streq(hit->exporter, "nv_dmabuf"))
+                        return true;
+                device = gf_inventory_find(&snapshot->inventory, hit->rdev, hit->block);
+                if (device && device->vendor == GPUFREE_VENDOR_NVIDIA)
+                        return true;
+        }
+        return false;
+}
+
+/* The driver's own structures, while its library still initialises: no later than the library's word. */
+static int ask_witness(struct gpufree *context, struct gpufree_snapshot *snapshot)
+{
+        gf_witness_done(&snapshot->witness);
+        if (has_nvidia_hits(snapshot))
+                return gf_witness_read(&context->env, &snapshot->witness);
+        snapshot->witness.reason = gf_asprintf("nobody has a device of NVIDIA's open");
+        return snapshot->witness.reason ? 0 : -ENOMEM;
+}
+
 /* 2. and 3. Devices, and who holds them. */
 static int scan_devices(struct gpufree *context, struct gpufree_snapshot *snapshot)
 {
@@ -62,7 +89,8 @@ static int scan_devices(struct gpufree *context, struct gpufree_snapshot *snapsh
         gf_wanted_skip(&wanted, getpid());
         if (child.pid > 0)
                 gf_wanted_skip(&wanted, child.pid);
-        return gf_scan_run(&context->env, &wanted.wanted, &snapshot->scan);
+        r = gf_scan_run(&context->env, &wanted.wanted, &snapshot->scan);
+        return r < 0 ? r : ask_witness(context, snapshot);
 }
 
 /* A node that was not there when the scan began: nobody looked for its number. */

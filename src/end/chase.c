@@ -196,7 +196,8 @@ static int each(pid_t pid, void *userdata)
         if (pid <= 1 || gf_pid_is_ours(pid) || gf_pidstat_read(run->env, pid, &stat) < 0)
                 return 0;
         if (!gf_started_since(run->plan->snapshot, stat.start_ticks) ||
-            gf_run_find(run, &(struct gf_ident){ pid, stat.start_ticks }))
+            gf_run_find(run, &(struct gf_ident){ pid, stat.start_ticks }) ||
+            gf_plan_keeps(run->plan, &(struct gf_ident){ pid, stat.start_ticks }))
                 return 0;
         c = (struct candidate){ .pid = pid, .stat = &stat };
         for (size_t i = 0; i < run->targets.n; i++)

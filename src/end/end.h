@@ -30,6 +30,8 @@ int gf_plan_find_stops(struct gf_env *env, uint32_t me, struct gpufree_plan *pla
 const struct gf_plan_stop *gf_plan_stop_of(const struct gpufree_plan *plan, size_t target);
 /* Is this what stop_owner runs? Not where a signal does as well and ends less, nor what was refused. */
 bool gf_stop_runs(const struct gf_stop *stop);
+/* Was it parked, or may the driver be at it? Then it is never ended by this plan. Pure. */
+bool gf_plan_keeps(const struct gpufree_plan *plan, const struct gf_ident *id);
 /* Is `candidate`, found after the plan was shown, a fork or a replacement of one of the ended? Pure. */
 bool gf_is_kin(const struct gpufree_plan *plan, const struct gpufree_report *report,
                const struct gpufree_holder *candidate);

@@ -109,6 +109,14 @@ static int add_plan(struct gf_run *run)
                 if (r < 0)
                         return r;
         }
+        for (size_t i = 0; i < plan->kept.n; i++) {
+                const struct gf_kept *kept = &plan->kept.v[i];
+
+                r = kept->why ? gf_run_note(run, plan->snapshot, kept->holder, GPUFREE_FATE_REFUSED, strdup(kept->why))
+                              : 0;
+                if (r < 0)
+                        return r;
+        }
         for (size_t i = 0; i < plan->spared.n; i++) {
                 const struct gpufree_holder *holder = plan->spared.v[i];
                 const char *why = holder->protected_why ? holder->protected_why : "never ended";

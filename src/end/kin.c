@@ -96,6 +96,14 @@ static bool descends(const struct gpufree_plan *plan, const struct gpufree_holde
                 (candidate->facts.ppid > 1 && candidate->facts.ppid == target->facts.ppid));
 }
 
+bool gf_plan_keeps(const struct gpufree_plan *plan, const struct gf_ident *id)
+{
+        for (size_t i = 0; i < plan->kept.n; i++)
+                if (gf_ident_equal(&plan->kept.v[i].holder->id, id))
+                        return true;
+        return false;
+}
+
 bool gf_is_kin(const struct gpufree_plan *plan, const struct gpufree_report *report,
                const struct gpufree_holder *candidate)
 {
@@ -103,6 +111,8 @@ bool gf_is_kin(const struct gpufree_plan *plan, const struct gpufree_report *rep
         const struct gpufree_holder *before = find(plan->snapshot, &candidate->id);
 
         if (before && before->protected_why && !before->lifted)
+                return false;
+        if (gf_plan_keeps(plan, &candidate->id))
                 return false;
         for (size_t i = 0; i < plan->targets.n; i++)
                 if (descends(plan, plan->targets.v[i], candidate, before))

@@ -104,19 +104,31 @@ static void tell_survivors(const struct gf_run *run)
 
 /* ---- memory ---- */
 
+static bool uses(const struct gpufree_holder *holder, const struct gpufree_snapshot *snapshot,
+                 const struct gpufree_gpu *gpu)
+{
+        for (size_t k = 0; k < holder->gpus.n; k++) {
+                const struct gf_gpu_use *use = &holder->gpus.v[k];
+
+                if (use->context && use->gpu >= 0 && (size_t)use->gpu < snapshot->inventory.gpus.n &&
+                    gf_same_gpu(gpu, snapshot) == use->gpu)
+                        return true;
+        }
+        return false;
+}
+
+/* Did one that was to be ended, or was parked instead, use it? */
 static bool was_touched(const struct gf_run *run, const struct gpufree_gpu *gpu)
 {
         for (size_t i = 0; i < run->targets.n; i++) {
                 const struct gf_fate_entry *entry = gf_run_fate(run, &run->targets.v[i]);
 
-                for (size_t k = 0; k < entry->holder->gpus.n; k++) {
-                        const struct gf_gpu_use *use = &entry->holder->gpus.v[k];
-
-                        if (use->context && use->gpu >= 0 && (size_t)use->gpu < entry->snapshot->inventory.gpus.n &&
-                            gf_same_gpu(gpu, entry->snapshot) == use->gpu)
-                                return true;
-                }
+                if (uses(entry->holder, entry->snapshot, gpu))
+                        return true;
         }
+        for (size_t i = 0; i < run->plan->kept.n; i++)
+                if (!run->plan->kept.v[i].why && uses(run->plan->kept.v[i].holder, run->plan->snapshot, gpu))
+                        return true;
         return false;
 }
 

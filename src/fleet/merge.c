@@ -105,10 +105,19 @@ static int give_reason(struct fleet_answer *answer, const struct fleet_job *job,
         return answer->sentence ? 0 : -ENOMEM;
 }
 
+/* What a login's start-up files print comes first: lines before the one that begins the document. */
+static const char *skip_greeting(const char *output)
+{
+        const char *brace = output[0] == '{' ? NULL : strstr(output, "\n{");
+
+        return brace ? brace + 1 : output;
+}
+
 static int take_document(const struct fleet_job *job, const char *command, struct fleet_answer *answer)
 {
         json_error_t error;
-        json_t *document = json_loadb(job->output.s ? job->output.s : "", job->output.n, JSON_REJECT_DUPLICATES,
+        const char *text = skip_greeting(job->output.s);
+        json_t *document = json_loadb(text, job->output.n - (size_t)(text - job->output.s), JSON_REJECT_DUPLICATES,
                                       &error);
         json_int_t schema = fleet_number(document, "schema", -1), code;
         const char *outcome = fleet_text(document, "outcome"), *named = fleet_text(document, "command");

@@ -131,6 +131,17 @@ static int check_options(struct gpufree_guard *guard)
                 return gf_fail(env, -EINVAL,
                                "%s: needs a way to be ready (--ready-url, --ready-tcp, --ready-log, --ready-fd)",
                                o->on_ready ? "--on-ready" : "--ready-timeout");
+        if (o->unpark_on != 0 && o->park_on == 0)
+                return gf_fail(env, -EINVAL, "--unpark-on: needs --park-on");
+        if (o->park_on != 0 && o->unpark_on == 0)
+                o->unpark_on = o->park_on == SIGUSR2 ? SIGUSR1 : SIGUSR2;
+        if (o->park_on != 0 &&
+            ((o->park_on != SIGUSR1 && o->park_on != SIGUSR2) || (o->unpark_on != SIGUSR1 && o->unpark_on != SIGUSR2)))
+                return gf_fail(env, -EINVAL, "--park-on, --unpark-on: USR1 and USR2 alone are free for that");
+        if (o->park_on != 0 && o->park_on == o->unpark_on)
+                return gf_fail(env, -EINVAL,
+                               "--park-on and --unpark-on: must be two signals, so that one that is lost "
+                               "or doubled changes nothing");
         guard->ready_kind = o->ready_url   ? GF_READY_URL
                             : o->ready_tcp ? GF_READY_TCP
                             : o->ready_log ? GF_READY_LOG

@@ -276,6 +276,10 @@ static void hear_guard(struct keeper *k)
                         gf_ending_begin(&k->ending, said.a, said.b != 0, said.n);
                 else if (said.what == GF_SAY_ON_READY)
                         start_on_ready(k);
+                else if (said.what == GF_SAY_UNCLAIM) {
+                        gf_locks_done(&k->guard->locks);
+                        (void)gf_say(k->socket, GF_SAY_UNCLAIMED, 0, 0, 0);
+                }
         }
         if (r < 0 && !k->guard_gone) {
                 uint64_t grace = k->guard->options.ladder.grace_ms;

@@ -53,6 +53,9 @@ static void heard(struct gf_life *life, const struct gf_said *said)
                 life->killed = said->b;
                 life->gone = true;
                 break;
+        case GF_SAY_UNCLAIMED:
+                gf_park_unclaimed(life);
+                break;
         case GF_SAY_STUCK:
                 life->stuck = said->a;
                 life->gone = true;
@@ -75,7 +78,9 @@ static void hear_keeper(struct gf_life *life)
 
 static uint64_t next_due(const struct gf_life *life)
 {
-        uint64_t next = life->exited || life->failed_ready || !life->started ? GPUFREE_UNKNOWN : gf_ready_next(life);
+        uint64_t next = life->exited || life->failed_ready || !life->started || life->park.at != GF_PARK_RUNS
+                                ? GPUFREE_UNKNOWN
+                                : gf_ready_next(life);
 
         for (size_t i = 0; i < life->n_held; i++)
                 next = life->held[i].due < next ? life->held[i].due : next;
@@ -100,14 +105,17 @@ static void reap_strangers(const struct gf_life *life)
 static void watch(struct gf_life *life)
 {
         while (!life->gone && !life->keeper_lost) {
+                /* One that stands still is neither asked whether it is ready nor given up. */
+                bool runs = life->park.at == GF_PARK_RUNS;
                 struct pollfd fds[] = {
                         { .fd = life->keeper.socket, .events = POLLIN },
                         { .fd = life->guard->signal_fd, .events = POLLIN },
                         { .fd = life->canary, .events = POLLIN },
-                        { .fd = life->probe.pid > 0 ? life->probe.pidfd : -1, .events = POLLIN },
-                        { .fd = life->ready ? -1 : life->ready_fd, .events = POLLIN },
+                        { .fd = runs && life->probe.pid > 0 ? life->probe.pidfd : -1, .events = POLLIN },
+                        { .fd = life->ready || !runs ? -1 : life->ready_fd, .events = POLLIN },
                         { .fd = life->ready && life->next_pulse == GPUFREE_UNKNOWN ? -1 : life->follow->inotify,
                           .events = POLLIN },
+                        { .fd = life->park.child.socket, .events = POLLIN },
                 };
 
                 if (poll(fds, ELEMENTSOF(fds), gf_deadline_poll_ms(next_due(life))) < 0 && errno != EINTR)
@@ -119,8 +127,9 @@ static void watch(struct gf_life *life)
                 gf_signals_read(life);
                 gf_signals_due(life);
                 hear_keeper(life);
+                gf_park_step(life);
                 reap_strangers(life);
-                if (life->started && !life->gone)
+                if (life->started && !life->gone && life->park.at == GF_PARK_RUNS)
                         gf_ready_step(life);
         }
 }
@@ -209,6 +218,7 @@ static int live(struct gpufree_guard *guard, char *const argv[], int canary, str
                                 .argv = argv,
                                 .keeper = GF_KEEPER_NONE,
                                 .probe = GF_PROBE_NONE,
+                                .park = GF_GUARD_PARK_NONE,
                                 .tty = tty,
                                 .follow = follow,
                                 .canary = canary,
@@ -222,6 +232,7 @@ static int live(struct gpufree_guard *guard, char *const argv[], int canary, str
                 return gf_fail(&guard->context->env, r, "starting the command: %s", strerror(-r));
         guard->result.starts++;
         watch(&life);
+        gf_child_stop(&life.park.child);
         conclude(&life);
         record(&life);
         gf_probe_stop(&life.probe);
@@ -232,13 +243,21 @@ static int live(struct gpufree_guard *guard, char *const argv[], int canary, str
                 gf_guard_warn(guard, "%s: %s", argv[0], strerror(life.no_exec));
         else if (!life.ready && !life.failed_ready)
                 gf_guard_warn(guard, "it ended before it was ready");
-        back = gf_finish_verify(guard);
-        if (back && guard->selection)
+        if (life.park.claims.n > 0) {
+                /* Somebody else may have them by now. */
+                gf_guard_say(guard, "it ended while it was parked: %s had been given up, and is not looked at",
+                             guard->label);
+                *ret_final = back = true;
+        } else {
+                back = gf_finish_verify(guard);
+        }
+        if (back && guard->selection && life.park.claims.n == 0)
                 gf_guard_say(guard, "%s verified free", guard->label);
         if (!back || life.stuck > 0) {
                 *ret_code = GPUFREE_GUARD_NOT_BACK;
                 *ret_final = true;
         }
+        gf_park_done(&life.park);
         return 0;
 }
 

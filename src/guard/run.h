@@ -4,6 +4,7 @@
 #include "guard/follow.h"
 #include "guard/guard.h"
 #include "guard/keeper.h"
+#include "guard/park.h"
 #include "guard/probe.h"
 #include "guard/pulse.h"
 #include "guard/tty.h"
@@ -24,6 +25,7 @@ struct gf_life {
         struct gf_follow *follow;
         struct gf_probe probe;
         struct gf_pulse pulse;
+        struct gf_guard_park park;
         struct gf_held_signal held[8];
         size_t n_held;
         int canary;   /* a socket; -1 */

@@ -99,7 +99,7 @@ static void take(struct gf_life *life, const struct signalfd_siginfo *info)
 {
         int signal = (int)info->ssi_signo;
 
-        if (signal == SIGCHLD)
+        if (signal == SIGCHLD || gf_park_signal(life, signal))
                 return;
         if (signal == SIGCONT && (pid_t)info->ssi_pid == life->keeper.pid) /* it wakes us, nothing more */
                 return;

@@ -11,6 +11,7 @@ enum gf_wire_say {
         GF_SAY_CONTINUE,   /* SIGCONT to the command, and to its process group where it has its own */
         GF_SAY_END,        /* a: first signal, b: SIGKILL at once, n: grace; ends everything that is left */
         GF_SAY_ON_READY,   /* start what is to be started then */
+        GF_SAY_UNCLAIM,    /* let go of the claims */
         /* from the keeper */
         GF_SAY_STARTED, /* a: PID */
         GF_SAY_NO_EXEC, /* a: errno */
@@ -18,7 +19,8 @@ enum gf_wire_say {
         GF_SAY_EXITED,  /* a: status, b: signal or 0, n: are others of its own left? */
         GF_SAY_KILLING, /* a: how many are still there after the grace */
         GF_SAY_GONE,    /* a: how many were signalled, b: how many of them SIGKILL */
-        GF_SAY_STUCK,   /* a: how many survived SIGKILL */
+        GF_SAY_UNCLAIMED,
+        GF_SAY_STUCK, /* a: how many survived SIGKILL */
 };
 struct gf_said {
         uint32_t what;

@@ -81,18 +81,18 @@ static bool is_holder(const struct gpufree_snapshot *snapshot, pid_t pid)
         return false;
 }
 
-static int fill(struct gpufree *context, const gpufree_selection *selection, const gpufree_plan *plan,
+static int fill(struct gpufree *context, const gpufree_selection *selection, const gpufree_plan *plan, bool each,
                 struct gpufree_parking *parking)
 {
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < plan->targets.n; i++)
                 r = gf_parked_from_holder(parking, plan->snapshot, plan->targets.v[i]);
-        for (size_t i = 0; r >= 0 && i < plan->spared.n; i++)
+        for (size_t i = 0; r >= 0 && !each && i < plan->spared.n; i++)
                 r = gf_strv_addf(&parking->sentences, "%d (%s) is left alone: %s", (int)plan->spared.v[i]->id.pid,
                                  plan->spared.v[i]->facts.comm ? plan->spared.v[i]->facts.comm : "?",
                                  plan->spared.v[i]->protected_why ? plan->spared.v[i]->protected_why : "protected");
-        for (size_t i = 0; r >= 0 && selection && i < selection->pids.n; i++)
+        for (size_t i = 0; r >= 0 && !each && selection && i < selection->pids.n; i++)
                 if (!is_holder(plan->snapshot, selection->pids.v[i]))
                         r = add_pid(context, parking, selection->pids.v[i]);
         return r;
@@ -110,7 +110,7 @@ int gpufree_park(gpufree *context, const gpufree_selection *selection, const gpu
         r = options_read(context, options, &whole);
         if (r < 0)
                 return r;
-        r = parking ? fill(context, selection, plan, parking) : -ENOMEM;
+        r = parking ? fill(context, selection, plan, whole.each, parking) : -ENOMEM;
         if (r >= 0 && parking->items.n > 0) {
                 r = gf_park(&context->env, &eyes, plan->snapshot, &whole, parking);
         } else if (r >= 0) {
@@ -123,6 +123,67 @@ int gpufree_park(gpufree *context, const gpufree_selection *selection, const gpu
                 return explain(context, r, "park");
         *ret_parking = TAKE(parking);
         return 0;
+}
+
+/* The driver may be at it: what is ended now could take the copy, or more, with it. Nothing was begun at a check. */
+static bool may_be_copied(const struct gf_parked *item)
+{
+        if (item->state == GPUFREE_PARK_PARKING || item->state == GPUFREE_PARK_RESTORING)
+                return true;
+        return item->state == GPUFREE_PARK_UNKNOWN && item->step != GPUFREE_PARK_CHECK &&
+               item->step != GPUFREE_PARK_LOCK;
+}
+
+static const struct gf_parked *parked_of(const gpufree_parking *parking, const struct gf_ident *id)
+{
+        for (size_t i = 0; i < parking->items.n; i++)
+                if (gf_ident_equal(&parking->items.v[i].id, id))
+                        return &parking->items.v[i];
+        return NULL;
+}
+
+static int keep(gpufree_plan *plan, size_t target, const char *why)
+{
+        struct gf_kept *kept = gf_vec_add(&plan->kept);
+        char *copy = kept && why ? strdup(why) : NULL;
+
+        if (!kept || (why && !copy)) {
+                plan->kept.n -= kept != NULL;
+                return -ENOMEM;
+        }
+        *kept = (struct gf_kept){ .holder = plan->targets.v[target], .why = copy };
+        plan->targets.n--;
+        memmove(&plan->targets.v[target], &plan->targets.v[target + 1],
+                (plan->targets.n - target) * sizeof(plan->targets.v[0]));
+        if (plan->stop_of.n > target) {
+                plan->stop_of.n--;
+                memmove(&plan->stop_of.v[target], &plan->stop_of.v[target + 1],
+                        (plan->stop_of.n - target) * sizeof(plan->stop_of.v[0]));
+        }
+        return 0;
+}
+
+int gpufree_plan_without_parked(gpufree_plan *plan, const gpufree_parking *parking, enum gpufree_outcome *ret_outcome)
+{
+        enum gpufree_outcome worst = GPUFREE_OK;
+        int unclear = 0;
+
+        for (size_t i = 0; i < plan->targets.n;) {
+                const struct gf_parked *item = parked_of(parking, &plan->targets.v[i]->id);
+                bool parked = item && item->state == GPUFREE_PARK_PARKED && item->outcome != GPUFREE_HELD;
+
+                if (!item || (!parked && item->state != GPUFREE_PARK_PARKED && !may_be_copied(item))) {
+                        i++;
+                        continue;
+                }
+                if (keep(plan, i, parked ? NULL : item->sentence ? item->sentence : "its state is not known") < 0)
+                        return -ENOMEM;
+                unclear += !parked;
+                worst = !parked && item->outcome > worst ? item->outcome : worst;
+        }
+        if (unclear > 0)
+                *ret_outcome = worst;
+        return unclear;
 }
 
 static bool is_there(const struct gpufree_parking *parking, pid_t pid)

@@ -61,6 +61,9 @@ gpufree_plan *gpufree_plan_unref(gpufree_plan *plan)
         }
         gf_vec_done(&plan->stops);
         gf_vec_done(&plan->stop_of);
+        for (size_t i = 0; i < plan->kept.n; i++)
+                free(plan->kept.v[i].why);
+        gf_vec_done(&plan->kept);
         gpufree_snapshot_unref(plan->snapshot);
         free(plan);
         return NULL;

@@ -18,11 +18,18 @@ struct gf_stop_entry {
         uint64_t elapsed_ms;
 };
 
+/* One that was a target until it was parked. */
+struct gf_kept {
+        const struct gpufree_holder *holder;
+        char *why; /* it is not parked, and is not ended all the same; NULL: it is parked */
+};
+
 /* What a kill would do. Targets and spared point into the snapshot, which the plan keeps alive. */
 struct gpufree_plan {
         struct gpufree_snapshot *snapshot;
         GF_VEC(const struct gpufree_holder *) targets;
         GF_VEC(const struct gpufree_holder *) spared;
+        GF_VEC(struct gf_kept) kept;
         char *refusal; /* why it is not carried out; NULL: it is */
         GF_VEC(struct gf_plan_stop) stops;
         GF_VEC(size_t) stop_of; /* of each target, its position in `stops`; empty: not looked for */

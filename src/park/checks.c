@@ -129,8 +129,8 @@ static int check_state(struct gf_env *env, struct gf_parked *item)
         }
 }
 
-/* Each cgroup for itself, and the machine for all of them together. */
-static int check_host(struct gf_env *env, struct gpufree_parking *parking)
+/* Each cgroup for itself, and the machine for all of them together; with `each`, for as many as there is room. */
+static int check_host(struct gf_env *env, struct gpufree_parking *parking, bool each)
 {
         uint64_t machine = gf_host_available(env), all = 0;
         char need[GF_TEXT_MAX], have[GF_TEXT_MAX];
@@ -140,16 +140,24 @@ static int check_host(struct gf_env *env, struct gpufree_parking *parking)
                 struct gf_parked *item = &parking->items.v[i];
                 uint64_t room;
 
-                if (item->memory == GPUFREE_UNKNOWN || item->state == GPUFREE_PARK_PARKED)
+                if (item->memory == GPUFREE_UNKNOWN || item->state == GPUFREE_PARK_PARKED || item->sentence)
                         continue;
-                all += item->memory + HOST_MARGIN;
                 room = gf_host_room(env, item->id.pid);
                 if (room != GPUFREE_UNKNOWN && room < item->memory + HOST_MARGIN)
                         r = gf_parked_say(item, GPUFREE_REFUSED,
                                           "%d needs %s of host memory, and %s are left for it (%s)", (int)item->id.pid,
                                           gf_format_size(item->memory + HOST_MARGIN, need), gf_format_size(room, have),
                                           room < machine ? "the limit of its cgroup" : "MemAvailable");
+                else if (each && machine != GPUFREE_UNKNOWN && all + item->memory + HOST_MARGIN > machine)
+                        r = gf_parked_say(item, GPUFREE_REFUSED,
+                                          "%d needs %s of host memory, and with what is parked before it %s are left",
+                                          (int)item->id.pid, gf_format_size(item->memory + HOST_MARGIN, need),
+                                          gf_format_size(machine - all, have));
+                if (!item->sentence || !each)
+                        all += item->memory + HOST_MARGIN;
         }
+        if (each)
+                return r;
         if (r >= 0 && machine != GPUFREE_UNKNOWN && all > machine && gf_parking_worst(parking) == GPUFREE_OK)
                 for (size_t i = 0; r >= 0 && i < parking->items.n; i++)
                         r = gf_parked_say(&parking->items.v[i], GPUFREE_REFUSED,
@@ -175,8 +183,8 @@ int gf_park_check(struct gf_env *env, struct gpufree_parking *parking, const str
                 if (gf_cancelled(env->cancel_fd))
                         return -ECANCELED;
         }
-        if (gf_parking_worst(parking) == GPUFREE_OK) {
-                int r = check_host(env, parking);
+        if (options->each || gf_parking_worst(parking) == GPUFREE_OK) {
+                int r = check_host(env, parking, options->each);
 
                 if (r < 0)
                         return r;

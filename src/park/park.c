@@ -15,42 +15,41 @@
 
 #define LOCK_MARGIN_MS 5000
 
+/* It goes on if we locked it, and has a sentence. */
+static int take_back_one(struct gf_env *env, struct gf_parked *item, enum gpufree_outcome outcome, const char *why)
+{
+        struct gf_cuda_reply reply = { 0 };
+        bool ours = item->locked_by_us;
+        int pid = (int)item->id.pid;
+
+        if (ours && gf_parked_unlock(env, item, &reply) < 0)
+                return gf_parked_say(item, GPUFREE_HELD,
+                                     "%d is locked and could not be unlocked again (%s): it stands still until "
+                                     "\"gpufree unpark %d\" succeeds",
+                                     pid, gf_cuda_words(reply.code), pid);
+        if (ours)
+                item->state = GPUFREE_PARK_RUNNING;
+        if (item->state == GPUFREE_PARK_RUNNING)
+                gf_record_drop(&item->id);
+        if (item->sentence)
+                return 0;
+        if (item->state == GPUFREE_PARK_LOCKED)
+                return gf_parked_say(item, outcome,
+                                     "%d was not parked (%s) and is locked, as it was found: \"gpufree unpark %d\" "
+                                     "lets it go on",
+                                     pid, why, pid);
+        if (item->state == GPUFREE_PARK_PARKED)
+                return gf_parked_say(item, GPUFREE_OK, "%d is parked already", pid);
+        return gf_parked_say(item, outcome, "%d was not parked: %s", pid, why);
+}
+
 /* Nobody is left standing: those locked by us go on, and each that has no reason of its own gets this one. */
 static int take_back(struct gf_env *env, struct gpufree_parking *parking, enum gpufree_outcome outcome, const char *why)
 {
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < parking->items.n; i++) {
-                struct gf_parked *item = &parking->items.v[i];
-                struct gf_cuda_reply reply = { 0 };
-                int pid = (int)item->id.pid;
-
-                bool ours = item->locked_by_us;
-
-                if (ours && gf_parked_unlock(env, item, &reply) < 0) {
-                        r = gf_parked_say(item, GPUFREE_HELD,
-                                          "%d is locked and could not be unlocked again (%s): it stands still until "
-                                          "\"gpufree unpark %d\" succeeds",
-                                          pid, gf_cuda_words(reply.code), pid);
-                        continue;
-                }
-                if (ours)
-                        item->state = GPUFREE_PARK_RUNNING;
-                if (item->state == GPUFREE_PARK_RUNNING)
-                        gf_record_drop(&item->id);
-                if (item->sentence)
-                        continue;
-                if (item->state == GPUFREE_PARK_LOCKED)
-                        r = gf_parked_say(
-                                item, outcome,
-                                "%d was not parked (%s) and is locked, as it was found: \"gpufree unpark %d\" "
-                                "lets it go on",
-                                pid, why, pid);
-                else if (item->state == GPUFREE_PARK_PARKED)
-                        r = gf_parked_say(item, GPUFREE_OK, "%d is parked already", pid);
-                else
-                        r = gf_parked_say(item, outcome, "%d was not parked: %s", pid, why);
-        }
+        for (size_t i = 0; r >= 0 && i < parking->items.n; i++)
+                r = take_back_one(env, &parking->items.v[i], outcome, why);
         return r;
 }
 
@@ -89,7 +88,7 @@ static int lock(struct gf_env *env, const struct gf_eyes *eyes, struct gf_parked
         struct gf_cuda_reply reply = { 0 };
         int r;
 
-        if (item->state != GPUFREE_PARK_RUNNING)
+        if (item->state != GPUFREE_PARK_RUNNING || item->left_out)
                 return 1;
         gf_parked_begin(eyes, item, GPUFREE_PARK_LOCK);
         r = gf_parked_call(env, item, &request, lock_ms + LOCK_MARGIN_MS, &reply);
@@ -102,14 +101,23 @@ static int lock(struct gf_env *env, const struct gf_eyes *eyes, struct gf_parked
         return 1;
 }
 
-static int lock_all(struct gf_env *env, const struct gf_eyes *eyes, struct gpufree_parking *parking, uint64_t lock_ms)
+static int lock_all(struct gf_env *env, const struct gf_eyes *eyes, struct gpufree_parking *parking,
+                    const struct gpufree_park_options *options)
 {
         for (size_t i = 0; i < parking->items.n; i++) {
-                int r = gf_cancelled(env->cancel_fd) ? -ECANCELED : lock(env, eyes, &parking->items.v[i], lock_ms);
+                struct gf_parked *item = &parking->items.v[i];
+                int r = gf_cancelled(env->cancel_fd) ? -ECANCELED : lock(env, eyes, item, options->lock_ms);
 
                 if (r == -ECANCELED) {
                         r = gf_strv_add(&parking->sentences, "Interrupted: nothing was parked.");
                         return r < 0 ? r : take_back(env, parking, GPUFREE_HELD, "interrupted");
+                }
+                if (r == 0 && options->each) {
+                        item->left_out = true;
+                        r = take_back_one(env, item, GPUFREE_HELD, "it could not be locked");
+                        if (r < 0)
+                                return r;
+                        continue;
                 }
                 if (r < 0)
                         return r;
@@ -163,7 +171,7 @@ static int copy_all(struct gf_env *env, const struct gf_eyes *eyes, struct gpufr
         for (size_t i = 0; i < parking->items.n; i++) {
                 struct gf_parked *item = &parking->items.v[i];
 
-                item->done = item->state == GPUFREE_PARK_PARKED;
+                item->done = item->state == GPUFREE_PARK_PARKED || item->left_out;
                 item->request = (struct gf_cuda_request){ .op = GF_CUDA_CHECKPOINT, .pid = item->id.pid };
         }
         return gf_run_all(env, eyes, parking, GPUFREE_PARK_COPY, timeout_ms, finish_copy);
@@ -175,7 +183,7 @@ static int write_records(struct gpufree_parking *parking)
                 _cleanup_free_ char *why = NULL;
                 struct gf_parked *item = &parking->items.v[i];
 
-                if (item->state == GPUFREE_PARK_PARKED || gf_record_write(item, &why) >= 0)
+                if (item->state == GPUFREE_PARK_PARKED || item->left_out || gf_record_write(item, &why) >= 0)
                         continue;
                 if (gf_strv_addf(
                             &parking->sentences,
@@ -212,7 +220,9 @@ int gf_park(struct gf_env *env, const struct gf_eyes *eyes, const struct gpufree
         r = gf_park_check(env, parking, before, options);
         if (r < 0)
                 return r;
-        if (gf_parking_worst(parking) != GPUFREE_OK) {
+        for (size_t i = 0; i < parking->items.n; i++)
+                parking->items.v[i].left_out = parking->items.v[i].sentence != NULL;
+        if (!options->each && gf_parking_worst(parking) != GPUFREE_OK) {
                 parking->outcome = gf_parking_worst(parking);
                 r = take_back(env, parking, parking->outcome, "another of them is refused");
                 parking->elapsed_ms = gf_now_ms() - started;
@@ -222,7 +232,7 @@ int gf_park(struct gf_env *env, const struct gf_eyes *eyes, const struct gpufree
         if (r >= 0)
                 r = write_records(parking);
         if (r >= 0)
-                r = lock_all(env, eyes, parking, options->lock_ms);
+                r = lock_all(env, eyes, parking, options);
         if (r > 0) {
                 r = copy_all(env, eyes, parking, options->timeout_ms);
                 for (size_t i = 0; i < parking->items.n; i++)

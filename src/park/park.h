@@ -27,6 +27,7 @@ struct gf_parked {
         enum gpufree_park_step step;
         uint64_t copy_ms;
         bool locked_by_us; /* a way back leads through an unlock */
+        bool left_out;     /* not to be parked, as `sentence` says, whatever becomes of the others */
         bool done;         /* the copying has come to its end, as `outcome` says */
         enum gpufree_outcome outcome;
         char *sentence;

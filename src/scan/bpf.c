@@ -32,7 +32,7 @@ static int unusable(char **ret_reason, const char *text)
 }
 
 /* An iterator shows the processes of the opener's PID namespace. Where /proc shows more, or others, /proc is right. */
-static int check_place(struct gf_env *env, char **ret_reason)
+int gf_bpf_check_place(struct gf_env *env, char **ret_reason)
 {
         _cleanup_free_ char *self = NULL;
         _cleanup_close_ int fd = -1;
@@ -213,9 +213,11 @@ static int agree(const gf_bpf_records *earlier, gf_bpf_records *later, pid_list 
         return 0;
 }
 
-/* Another driver's buffers (cameras, display, plain memory) are none of our business. */
+/* Another driver's buffers (cameras, display, plain memory) are none of our business, nor is what we have ourselves. */
 static bool wanted_record(const struct gf_bpf_record *record)
 {
+        if (record->flags & GF_BPF_OWN)
+                return false;
         return !(record->flags & GF_BPF_DMABUF) || gf_dmabuf_is_gpu(record->exporter);
 }
 
@@ -317,13 +319,19 @@ static int confirm_all(struct gf_env *env, const gf_bpf_records *records, pid_li
 static int look(struct gf_env *env, const struct gf_wanted *wanted, struct gf_bpf *bpf, struct gf_scan *scan)
 {
         gf_bpf_records first = { 0 }, second = { 0 };
+        _cleanup_(gf_bpf_watch_freep) struct gf_bpf_watch *watch = NULL;
         pid_list seen = { 0 }, unsure = { 0 };
         int r;
 
-        r = gf_bpf_pass(bpf, env->cancel_fd, NULL, 0, &first);
+        r = gf_bpf_watch_open(wanted, bpf, &watch);
+        if (r >= 0)
+                r = gf_bpf_pass(bpf, env->cancel_fd, NULL, 0, &first);
         if (r < 0)
                 goto out;
         gf_bpf_counts(bpf, &scan->processes, &scan->threads);
+        r = gf_bpf_watch_judge(watch, bpf, env->cancel_fd, &first, scan);
+        if (r < 0)
+                goto out;
         drop_unwanted(&first);
         gf_bpf_sort(&first);
         r = processes_of(&first, &seen);
@@ -398,7 +406,7 @@ int gf_scan_bpf(struct gf_env *env, const struct gf_wanted *wanted, struct gf_sc
         uint64_t begin = gf_now_us();
         int r;
 
-        r = check_place(env, ret_reason);
+        r = gf_bpf_check_place(env, ret_reason);
         if (r < 0)
                 return r;
         r = look_again(env, wanted, &again);

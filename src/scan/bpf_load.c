@@ -275,6 +275,7 @@ static int iterate(int prog_fd, int cancel_fd, gf_bpf_records *records)
                 (bss)->want_round = (r);                                                                               \
                 (bss)->cur_pid = 0;                                                                                    \
                 (bss)->last_file = 0;                                                                                  \
+                (bss)->watch_begun = 0;                                                                                \
         } while (0)
 
 int gf_bpf_pass(struct gf_bpf *bpf, int cancel_fd, const pid_t *pids, size_t n_pids, gf_bpf_records *records)
@@ -309,6 +310,30 @@ int gf_bpf_pass(struct gf_bpf *bpf, int cancel_fd, const pid_t *pids, size_t n_p
                 bpf->threads = bpf->fast ? bpf->fast->bss->threads : bpf->vma->bss->threads;
         }
         return 0;
+}
+
+void gf_bpf_watch_set(struct gf_bpf *bpf, const int *fds, size_t n)
+{
+        int *to = bpf->fast ? bpf->fast->bss->watch_fd : bpf->vma->bss->watch_fd;
+
+        n = n < GF_BPF_WATCH_MAX ? n : GF_BPF_WATCH_MAX;
+        if (n > 0)
+                memcpy(to, fds, n * sizeof(*fds));
+        if (bpf->fast)
+                bpf->fast->bss->watch_n = (unsigned)n;
+        else
+                bpf->vma->bss->watch_n = (unsigned)n;
+}
+
+bool gf_bpf_watch_get(const struct gf_bpf *bpf, size_t i, uint32_t *ret_opens)
+{
+        uint32_t before = bpf->fast ? bpf->fast->bss->watch_before[i] : bpf->vma->bss->watch_before[i];
+        uint32_t after = bpf->fast ? bpf->fast->bss->watch_after[i] : bpf->vma->bss->watch_after[i];
+
+        if (before == GF_BPF_UNCOUNTED || after == GF_BPF_UNCOUNTED)
+                return false;
+        *ret_opens = before < after ? before : after;
+        return true;
 }
 
 void gf_bpf_counts(const struct gf_bpf *bpf, uint64_t *ret_processes, uint64_t *ret_threads)

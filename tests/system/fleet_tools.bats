@@ -76,7 +76,7 @@ playbook() {
         [[ "$output" == *"node1 | CHANGED | rc=0"* ]]
         ad_hoc "$THERE kill --yes --match train.py"
         [ "$status" -eq 0 ]
-        ! alive "$pid"
+        not alive "$pid"
         alive "$bystander"
 }
 
@@ -100,7 +100,7 @@ playbook() {
         playbook '{"gpufree_end": true, "gpufree_grace": "5s"}'
         [ "$status" -eq 0 ]
         [[ "$output" == *"changed=1"*"failed=0"* ]]
-        ! alive "$pid"
+        not alive "$pid"
         alive "$bystander"
         playbook '{"gpufree_end": true}'
         [ "$status" -eq 0 ]
@@ -139,7 +139,7 @@ playbook() {
         [ "$status" -eq 255 ]
         each -w node1 "$THERE kill --yes --match train.py"
         [ "$status" -eq 0 ]
-        ! alive "$pid"
+        not alive "$pid"
         alive "$bystander"
         each -w 'node[1-3]' "$THERE check"
         [ "$status" -eq 0 ]

@@ -168,7 +168,7 @@ listed_selected_ended_verified() {
 	[ -z "$output" ]
 	run ssh -F "$SSH_CONFIG" node1 "'$GPUFREE' list -q --container 'lxc:$NAME' '$T/dev/nvidia0'"
 	grep -qx "$PID" <<<"$output"
-	! grep -qx "$BYSTANDER" <<<"$output"
+	[ -z "$(grep -x "$BYSTANDER" <<<"$output")" ]
 	# As the table writes it.
 	[[ $(ssh -F "$SSH_CONFIG" node1 "COLUMNS=300 '$GPUFREE' '$T/dev/nvidia0'") == *" lxc:$NAME "* ]]
 	run ssh -F "$SSH_CONFIG" node1 "'$GPUFREE' kill --yes --container 'lxc:$NAME' '$T/dev/nvidia0' </dev/null"

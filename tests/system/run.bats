@@ -257,6 +257,132 @@ PY
         [ "$status" -eq 2 ]
 }
 
+@test "run: not ready in time: whether it was working, idle, or too short to see" {
+        sim_up --gpus 1
+        run guard --ready-tcp 127.0.0.1:1 --ready-timeout 2500ms --grace 1s -- sh -c 'while :; do :; done'
+        echo "$output"
+        [ "$status" -eq 122 ]
+        [[ "$output" =~ "not ready after 2.5 s; it was working ("[0-9]+" % processor)" ]]
+        run guard --ready-tcp 127.0.0.1:1 --ready-timeout 2500ms --grace 1s -- sleep 100
+        echo "$output"
+        [ "$status" -eq 122 ]
+        [[ "$output" =~ "not ready after 2.5 s; it was idle (0 % processor), nothing had moved for "[12] ]]
+        run guard --ready-tcp 127.0.0.1:1 --ready-timeout 2500ms --grace 1s --log "$LOG" -- \
+                sh -c 'while :; do echo line; sleep 0.2; done'
+        echo "$output"
+        [ "$status" -eq 122 ]
+        [[ "$output" == *"not ready after 2.5 s; its processors were idle ("*"but memory, log or processes still moved"* ]]
+        run guard --ready-tcp 127.0.0.1:1 --ready-timeout 300ms --grace 1s -- sleep 100
+        echo "$output"
+        [ "$status" -eq 122 ]
+        [[ "$output" == *"not ready after 300 ms: too short a time to see whether it works or hangs"* ]]
+        [[ "$output" != *"it hangs"* ]]
+}
+
+# notified NAME COMMAND…: what was sent to a NOTIFY_SOCKET of that name ("@" first: abstract) while the command ran: a line
+# for each message, `TEXT by guard`, `by command` or `by other`, then its exit status.
+notified() {
+        python3 - "$@" <<'PY'
+import os, socket, struct, subprocess, sys
+name, command = sys.argv[1], sys.argv[2:]
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+s.bind("\0" + name[1:] if name[0] == "@" else name)
+p = subprocess.Popen(command, env=dict(os.environ, NOTIFY_SOCKET=name))
+status = p.wait(60)
+s.setblocking(False)
+while True:
+    try:
+        text, control, _, _ = s.recvmsg(4096, socket.CMSG_SPACE(12))
+    except BlockingIOError:
+        break
+    pid = struct.unpack("3i", control[0][2])[0]
+    print(text.decode().strip(), "by", "guard" if pid == p.pid else "another")
+print("status", status)
+PY
+}
+
+@test "run: readiness is passed on to systemd by the guard, once, and only when it is ready" {
+        need_python
+        sim_up --gpus 1
+        for name in "$BATS_TEST_TMPDIR/notify" "@gpufree-test-$$"; do
+                # shellcheck disable=SC2086
+                run notified "$name" "$GPUFREE" run ${GPUFREE_OPTS-} --scope namespace -q --ready-fd --ready-timeout 20s -- \
+                        sh -c '[ -z "${NOTIFY_SOCKET-}" ] || exit 9; eval "echo >&$GPUFREE_READY_FD"; sleep 1'
+                echo "$output"
+                [ "$output" = "READY=1 by guard"$'\n'"status 0" ]
+                rm -f "$BATS_TEST_TMPDIR/notify"
+        done
+        # shellcheck disable=SC2086
+        run notified "$BATS_TEST_TMPDIR/notify" "$GPUFREE" run ${GPUFREE_OPTS-} --scope namespace -q --ready-fd --ready-timeout 500ms --grace 1s -- \
+                sleep 100
+        echo "$output"
+        [ "${lines[-1]}" = "status 122" ]
+        [[ "$output" != *READY* ]]
+}
+
+@test "run: without a way to be ready the command tells systemd itself" {
+        need_python
+        sim_up --gpus 1
+        # shellcheck disable=SC2086
+        run notified "$BATS_TEST_TMPDIR/notify" "$GPUFREE" run ${GPUFREE_OPTS-} --scope namespace -q -- python3 -c '
+import os, socket
+socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])'
+        echo "$output"
+        [ "$output" = "READY=1 by another"$'\n'"status 0" ]
+}
+
+@test "run: systemd understands the units that are shipped" {
+        command -v systemd-analyze >/dev/null || skip "no systemd-analyze"
+        for unit in guarded.service gpufree-wait@.service; do
+                copy="$BATS_TEST_TMPDIR/${unit/@/@0}"
+                sed "s|/usr/bin/gpufree|$GPUFREE|" "$SOURCE_DIR/contrib/systemd/$unit" >"$copy"
+                run systemd-analyze verify --man=no "$copy"
+                echo "$output"
+                [ "$status" -eq 0 ]
+                [[ "$output" != *"${copy##*/}"* ]]
+        done
+}
+
+# as_pid_1 COMMAND…: the guard as the first process of a PID namespace, a container's entry point. Its PID out here is $pid.
+as_pid_1() {
+        # shellcheck disable=SC2086
+        unshare --pid --fork --kill-child --mount-proc "$GPUFREE" run ${GPUFREE_OPTS-} --scope namespace -q "$@" \
+                >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+        outer=$!
+        started+=("$outer")
+}
+
+@test "run: as PID 1 of a container it reaps, passes TERM on, and ends with the command's status" {
+        [ "$(id -u)" -eq 0 ] || skip "a PID namespace needs root"
+        unshare --pid --fork --mount-proc true 2>/dev/null || skip "no PID namespace can be made here"
+        sim_up --gpus 1
+        # Orphans of orphans end; nobody of them stays a zombie.
+        as_pid_1 -- sh -c '
+                [ "$(cat /proc/1/comm)" = gpufree ] || exit 8
+                for i in 1 2 3 4 5; do (sh -c "sleep 0.1 & sleep 0.1 &" &); done
+                for try in $(seq 100); do
+                        sleep 0.1
+                        left=$(cat /proc/[0-9]*/stat 2>/dev/null | grep -c ") Z ")
+                        sleeping=$(grep -lx sleep /proc/[0-9]*/comm 2>/dev/null | wc -l)
+                        [ "$left$sleeping" = 00 ] && exit 5
+                done
+                exit 7'
+        status=0
+        wait "$outer" || status=$?
+        cat "$BATS_TEST_TMPDIR/err"
+        [ "$status" -eq 5 ]
+        as_pid_1 --log "$LOG" -- sh -c 'trap "echo told; exit 9" TERM; echo up; while :; do sleep 0.1; done'
+        up() { grep -qs up "$LOG"; }
+        sim_wait_for up
+        kill -TERM "$(cat /proc/"$outer"/task/*/children)"
+        status=0
+        wait "$outer" || status=$?
+        [ "$status" -eq 9 ]
+        grep -qx told "$LOG"
+        free
+}
+
 @test "run: --restart starts a failed command again, not one that was asked to end" {
         sim_up --gpus 1
         run guard --restart on-failure:1 -- sh -c "echo >>'$BATS_TEST_TMPDIR/lives'; exit 3"
@@ -299,7 +425,7 @@ as_bare() {
 @test "run: a full-screen editor behaves as without a guard" {
         need_python
         local editor
-        editor="$(command -v vim.tiny || command -v vim || command -v nano)" || skip "no vim.tiny, vim or nano"
+        editor="$(command -v vim.tiny || command -v vim)" || skip "no vim.tiny and no vim"
         sim_up --gpus 1
         as_bare "$editor"
 }

@@ -33,6 +33,12 @@ int gpufree_park(gpufree *context, const gpufree_selection *selection, const gpu
         return make(ret_parking);
 }
 
+int gpufree_plan_without_parked(gpufree_plan *plan, const gpufree_parking *parking, enum gpufree_outcome *ret_outcome)
+{
+        (void)plan, (void)parking, (void)ret_outcome;
+        return 0;
+}
+
 int gpufree_unpark(gpufree *context, const pid_t *pids, size_t n, const struct gpufree_park_options *options,
                    gpufree_parking **ret_parking)
 {

@@ -173,6 +173,8 @@ static void test_answers(void **state)
                 const char *output, *said, *reason;
         } rows[] = {
                 { 0, DOCUMENT("1", "0"), NULL, NULL },
+                { 0, "Welcome to {x}\n" DOCUMENT("1", "0"), NULL, NULL },
+                { 0, "Welcome", NULL, "no-json" },
                 { 0, DOCUMENT("2", "0"), NULL, "schema" },
                 { 0, DOCUMENT("1", "1"), NULL, "no-json" }, /* says another thing than its exit status */
                 { 0, DOCUMENT("\"1\"", "0"), NULL, "no-json" },
