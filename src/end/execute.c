@@ -5,6 +5,10 @@
 #include "end/run.h"
 #include "sys/clock.h"
 #include "sys/pidwait.h"
+#include "sys/precedence.h"
+
+/* When it is broken off half-way. */
+#define LAST_WAIT_MS 1000
 
 void gf_run_done(struct gf_run *run)
 {
@@ -135,6 +139,14 @@ static bool has_begun(const struct gf_run *run)
         return false;
 }
 
+/* What got its signal a moment ago is given the time to end: it would be called a survivor otherwise. */
+static void await_signalled(struct gf_run *run)
+{
+        uint64_t until = gf_deadline_in(LAST_WAIT_MS);
+
+        (void)gf_pins_wait(run, until < run->deadline ? until : run->deadline);
+}
+
 static int carry_out(struct gf_run *run)
 {
         int r;
@@ -153,6 +165,7 @@ static int carry_out(struct gf_run *run)
                 if (!has_begun(run))
                         return r;
                 run->broken = r;
+                await_signalled(run);
         }
         r = gf_conclude(run);
         if (r < 0 && has_begun(run)) {
@@ -167,6 +180,7 @@ int gf_execute(struct gf_env *env, const struct gf_eyes *eyes, const struct gpuf
                const struct gpufree_ladder *ladder, struct gpufree_report **ret_report)
 {
         struct gf_run run = { .env = env, .eyes = eyes, .plan = plan, .ladder = *ladder };
+        _cleanup_precedence_ struct gf_precedence precedence = { 0 };
         int r;
 
         if (ladder->signal <= 0 || ladder->signal >= NSIG)
@@ -175,6 +189,9 @@ int gf_execute(struct gf_env *env, const struct gf_eyes *eyes, const struct gpuf
         if (r < 0)
                 return gf_fail(env, r, "out of memory");
         run.ladder.force = ladder->force || ladder->signal == SIGKILL;
+        /* They slipped away from the plan's look already: every later one races with them, too. */
+        if (run.ladder.force && plan->snapshot->slipped > 0)
+                precedence = gf_precedence_take();
         run.started_ms = gf_now_ms();
         run.started_us = gf_now_us();
         run.report->timings.planned = plan->snapshot->elapsed_us;

@@ -61,7 +61,7 @@ class Campaign:
             self.problem("\"verified free\", and the target lives", label, done)
         if not alive and "nothing was ended" in text:
             self.problem("\"nothing was ended\", and the target is dead", label, done)
-        if code != 0 and not re.search(r"gpufree: .|GPU 0 .*|(?m:^  \d+ .*(refused|survived|not signalled|still))", text):
+        if code != 0 and not re.search(r"gpufree: .|GPU 0 .*|Broken off half-way .|(?m:^  \d+ .*(refused|survived|not signalled|still))", text):
             self.problem(f"exit {code} without a reason", label, done)
         if code == 2 and not alive:
             self.problem("exit 2 (bad usage, nothing done), and the target is dead", label, done)

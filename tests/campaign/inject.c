@@ -27,13 +27,14 @@
 struct task {
         pid_t pid;
         bool inside, fail;
+        bool restore; /* brk(): its argument, which the caller still has in the register */
+        unsigned long long argument;
 };
 
 static struct task tasks[MOST_TASKS];
 static size_t n_tasks;
 static long counted, when = -1, failed_call = -1;
 static bool counting;
-static unsigned heap_calls;
 static int error_number = ENOMEM, main_status = -1;
 static volatile sig_atomic_t out_of_time;
 
@@ -102,18 +103,24 @@ static void at_syscall(struct task *task)
                         counting = number == SYS_rt_sigaction && regs.rdi == SIGPIPE;
                         return;
                 }
-                /* The C library (2.36) falls over, in any program, when its heap cannot be begun. */
-                if (!is_counted(number) || (number == SYS_brk && ++heap_calls <= 2))
+                if (!is_counted(number))
                         return;
                 if (++counted != when)
                         return;
                 failed_call = number;
                 /* A brk() that fails returns the end as it is, no error number. */
                 task->fail = number != SYS_brk;
-                if (number == SYS_brk)
+                if (number == SYS_brk) {
+                        task->restore = true;
+                        task->argument = regs.rdi;
                         regs.rdi = 0;
-                else
+                } else {
                         regs.orig_rax = (unsigned long long)-1;
+                }
+                (void)ptrace(PTRACE_SETREGS, task->pid, NULL, &regs);
+        } else if (task->restore) {
+                task->restore = false;
+                regs.rdi = task->argument;
                 (void)ptrace(PTRACE_SETREGS, task->pid, NULL, &regs);
         } else if (task->fail) {
                 task->fail = false;

@@ -36,6 +36,10 @@ static void what_was_begun_is_reported_when_memory_runs_out(void **state)
                 assert_false(report->gpus.v[i].verified);
         assert_int_equal(is_alive(first) + is_alive(second) >= 1, 1);
         assert_int_equal(report->fates.n, 2);
+        /* The one that got its signal is not called a survivor because nobody waited for its end. */
+        assert_int_equal((fate_of(report, first)->fate == GPUFREE_FATE_ENDED_BY_SIGNAL) +
+                                 (fate_of(report, second)->fate == GPUFREE_FATE_ENDED_BY_SIGNAL),
+                         1);
 }
 
 /* The teardown finds the pin that nobody gave back. */
