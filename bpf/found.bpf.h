@@ -56,13 +56,18 @@ const volatile __u32 want_dmabufs = 0;
 /* Set by user space before a pass. */
 __u32 filter, want_round;
 
+__u32 watch_n, watch_begun;
+__s32 watch_fd[GF_BPF_WATCH_MAX]; /* descriptors of the reader, opened with O_PATH */
+
 /* Read by user space after it. */
 __u32 unsupported;
 __u64 processes, threads;
+/* How often these devices are open, when the pass began and when it ended; GF_BPF_UNCOUNTED: not known. */
+__u32 watch_before[GF_BPF_WATCH_MAX], watch_after[GF_BPF_WATCH_MAX];
 
 /* Scratch: one pass at a time. */
 struct gf_bpf_record queue[2 * 64];
-__u32 queued, written, written_deep, trouble;
+__u32 queued, written, written_deep, trouble, is_own;
 __u64 cur_task, cur_vma, cur_mm, cur_fds, cur_open, cur_pid, last_file;
 __u64 P[CHUNK], A[CHUNK], B[CHUNK];
 __u64 kinds[256]; /* operations | K_… */
@@ -212,7 +217,7 @@ __noinline int add(__u32 kind, __s32 fd, __u64 file, __u64 vma, __u32 slot)
         r->tid = (__u32)NUM(task_struct, cur_task, pid);
         r->fd = fd;
         r->slot = slot;
-        r->flags = 0;
+        r->flags = MEM(is_own) ? GF_BPF_OWN : 0;
         if (((__u32)NUM(inode, inode, i_mode) & S_IFMT) == S_IFBLK)
                 r->flags |= GF_BPF_BLOCK;
         if (!NUM(inode, inode, i_nlink))
@@ -225,6 +230,7 @@ __noinline int add(__u32 kind, __s32 fd, __u64 file, __u64 vma, __u32 slot)
         r->ino = NUM(inode, inode, i_ino);
         r->addr = vma ? NUM(vm_area_struct, vma, vm_start) : 0;
         r->bytes = 0;
+        r->file = file;
         __builtin_memset(r->exporter, 0, sizeof(r->exporter));
         if (magic == DMA_BUF_MAGIC) {
                 __u64 buf = NUM(file, file, private_data);
@@ -248,6 +254,7 @@ __noinline int add_look(void)
 
         __builtin_memset(r, 0, sizeof(*r));
         r->kind = GF_BPF_LOOK;
+        r->flags = MEM(is_own) ? GF_BPF_OWN : 0;
         r->tgid = task_tgid();
         r->tid = (__u32)NUM(task_struct, cur_task, pid);
         r->start_ns = NUM(task_struct, NUM(task_struct, cur_task, group_leader), start_boottime);

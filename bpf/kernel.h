@@ -32,12 +32,35 @@ struct super_block {
         unsigned long s_magic;
 } KERNEL;
 
+typedef struct {
+        int counter;
+} KERNEL atomic_t;
+
+typedef struct refcount_struct {
+        atomic_t refs;
+} KERNEL refcount_t;
+
+struct kref {
+        refcount_t refcount;
+} KERNEL;
+
+struct kobject {
+        struct kref kref;
+} KERNEL;
+
+/* A driver's character device: it is referred to by each open file, whatever node that came through. */
+struct cdev {
+        struct kobject kobj;
+        unsigned int count;
+} KERNEL;
+
 struct inode {
         unsigned short i_mode;
         unsigned int i_nlink;
         __u32 i_rdev;
         struct super_block *i_sb;
         unsigned long i_ino;
+        struct cdev *i_cdev;
 } KERNEL;
 
 struct qstr {
@@ -52,7 +75,13 @@ struct path {
         struct dentry *dentry;
 } KERNEL;
 
-struct file_operations;
+struct module {
+        char name[56];
+} KERNEL;
+
+struct file_operations {
+        struct module *owner;
+} KERNEL;
 
 struct file {
         unsigned int f_mode;
@@ -127,6 +156,13 @@ struct bpf_iter__task {
         struct task_struct *task;
 };
 
+struct bpf_iter__task_file {
+        struct bpf_iter_meta *meta;
+        struct task_struct *task;
+        __u32 fd;
+        struct file *file __attribute__((aligned(8)));
+};
+
 struct bpf_iter__task_vma {
         struct bpf_iter_meta *meta;
         struct task_struct *task;
@@ -134,10 +170,6 @@ struct bpf_iter__task_vma {
 };
 
 /* UNIX sockets and the descriptors in their queues. */
-typedef struct {
-        int counter;
-} KERNEL atomic_t;
-
 struct sk_buff {
         struct sk_buff *next;
         struct sock *sk;
@@ -211,6 +243,19 @@ struct io_ring_ctx___old {
 struct dma_buf {
         unsigned long size;
         const char *exp_name;
+        void *priv;
+} KERNEL;
+
+struct kobject {
+        const char *name;
+} KERNEL;
+
+struct device {
+        struct kobject kobj;
+} KERNEL;
+
+struct pci_dev {
+        struct device dev;
 } KERNEL;
 
 #endif

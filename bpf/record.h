@@ -19,6 +19,7 @@ enum gf_bpf_flags {
         GF_BPF_DMABUF = 1 << 1,
         GF_BPF_UNLINKED = 1 << 2,
         GF_BPF_NODE_UNSURE = 1 << 3, /* a file system whose superblock number is not what stat() shows */
+        GF_BPF_OWN = 1 << 4,         /* of a process that is to be skipped: for counting open files alone */
 };
 
 #define GF_BPF_EXPORTER_MAX 32
@@ -26,6 +27,10 @@ enum gf_bpf_flags {
  * have a share of their own, for /proc does not say what is in a queue. */
 #define GF_BPF_PER_TASK 160
 #define GF_BPF_DEEP_PER_TASK 128
+
+/* Devices whose open files are counted. */
+#define GF_BPF_WATCH_MAX 64
+#define GF_BPF_UNCOUNTED 0xffffffffu
 
 struct gf_bpf_record {
         __u32 kind;
@@ -38,6 +43,7 @@ struct gf_bpf_record {
         __u64 ino;
         __u64 addr;  /* of a mapping */
         __u64 bytes; /* of a dma-buf */
+        __u64 file;  /* which open file: the same in all that share it */
         char exporter[GF_BPF_EXPORTER_MAX];
 };
 

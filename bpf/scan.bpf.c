@@ -18,6 +18,7 @@
  */
 #include "found.bpf.h"
 #include "deep.bpf.h"
+#include "watch.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -245,15 +246,19 @@ static __always_inline void walk_maps(struct pass *pass)
 }
 #endif
 
+/* Those to be skipped are walked too: what they have open is in the driver's count. User space drops it. */
 __noinline int passed_over(__u32 tgid)
 {
         __u32 *value;
 
+        is_own = 0;
         if (MEM(filter) == FILTER_NONE)
                 return 0;
         value = bpf_map_lookup_elem(&pids, &tgid);
-        if (MEM(filter) == FILTER_SKIP)
-                return value != 0;
+        if (MEM(filter) == FILTER_SKIP) {
+                is_own = value != 0;
+                return 0;
+        }
         return !value || *value < MEM(want_round);
 }
 
@@ -265,8 +270,14 @@ int scan_tasks(struct bpf_iter__task *ctx)
         __u64 own;
         __u32 n;
 
-        if (!task)
+        if (!task) { /* the end */
+                watch(1);
                 return 0;
+        }
+        if (!MEM(watch_begun)) {
+                watch_begun = 1;
+                watch(0);
+        }
 #ifdef GF_FAST
         if (!tree_known()) {
                 unsupported = 1;
@@ -277,8 +288,9 @@ int scan_tasks(struct bpf_iter__task *ctx)
                 return 0;
         if (MEM(cur_pid) != (__u32)task->pid) { /* not the same thread once more */
                 cur_pid = (__u32)task->pid;
-                threads++;
-                if (task->pid == task->tgid)
+                if (!MEM(is_own))
+                        threads++;
+                if (!MEM(is_own) && task->pid == task->tgid)
                         processes++;
         }
         if (task->flags & PF_KTHREAD)

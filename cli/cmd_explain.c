@@ -11,6 +11,7 @@
 #define LEFT_WIDTH 10
 #define MOST_OPENERS 4
 #define MOST_STORIES 32
+#define SAMPLE_MS 1000 /* the least from which "idle" is said */
 
 /* "  20.5 GiB  booked to process 511, …", broken at the width under the sentence. */
 static void add_entry(const struct cli_term *term, struct gf_str *out, const char *size, const char *sentence)
@@ -205,13 +206,29 @@ static int tell(struct stories *stories, pid_t pid)
         return 0;
 }
 
+/* Is one of those to be told of a user of a GPU? Then it is worth the time to see how busy it is. */
+static bool tells_of_a_user(const struct cli_request *request, const gpufree_snapshot *snapshot)
+{
+        for (size_t i = 0; i < gpufree_snapshot_holder_count(snapshot); i++) {
+                const gpufree_holder *holder = gpufree_snapshot_holder(snapshot, i);
+                bool meant = request->pids.n == 0 && gpufree_holder_selected(holder), context = false;
+
+                for (size_t k = 0; k < request->pids.n; k++)
+                        meant = meant || request->pids.v[k] == gpufree_holder_pid(holder);
+                for (size_t k = 0; meant && k < gpufree_holder_gpu_count(holder); k++)
+                        if (gpufree_holder_gpu(holder, k, NULL, NULL, &context) >= 0 && context)
+                                return true;
+        }
+        return false;
+}
+
 /* The PIDs that were given; without them the selected holders. 0, or an exit code. */
 static int explain_processes(struct cli_session *session, gpufree_snapshot *snapshot, json_t *document,
                              struct gf_str *out)
 {
         struct stories stories = { session, snapshot, document ? json_array() : NULL, out, 0 };
         const struct cli_request *request = session->request;
-        int r = 0;
+        int r = tells_of_a_user(request, snapshot) ? gpufree_sample(session->context, snapshot, SAMPLE_MS) : 0;
 
         for (size_t i = 0; i < request->pids.n && r >= 0; i++)
                 r = tell(&stories, request->pids.v[i]);

@@ -254,6 +254,26 @@ static int execute(struct kill *kill)
         return code;
 }
 
+/* Is each target one of --shown, by PID and start time? The list was made by the gpufree that asked a person. */
+static bool only_shown(const struct kill *kill)
+{
+        struct cli_session *session = kill->session;
+        _cleanup_free_ char *list = gf_asprintf(",%s,", session->request->shown);
+
+        for (size_t i = 0; i < gpufree_plan_target_count(kill->plan); i++) {
+                const gpufree_holder *target = gpufree_plan_target(kill->plan, i);
+                _cleanup_free_ char *who = gf_asprintf(",%d@%llu,", (int)gpufree_holder_pid(target),
+                                                       (unsigned long long)gpufree_holder_start_ticks(target));
+
+                if (list && who && strstr(list, who))
+                        continue;
+                cli_term_error(&session->term, "nothing was ended: %d is another process than the one that was shown",
+                               (int)gpufree_holder_pid(target));
+                return false;
+        }
+        return true;
+}
+
 static int kill_planned(struct kill *kill)
 {
         int r = show_plan(kill);
@@ -266,6 +286,8 @@ static int kill_planned(struct kill *kill)
         }
         if (kill->session->request->dry_run)
                 return dry_run(kill);
+        if (kill->session->request->shown && !only_shown(kill))
+                return finish_without(kill, GPUFREE_REFUSED, "changed");
         r = confirm(kill);
         if (r != 0)
                 return finish_without(kill, r, "not-confirmed");

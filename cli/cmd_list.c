@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
+#include <time.h>
 
 #include "by_owner.h"
 #include "json.h"
 #include "park_view.h"
+#include "prom.h"
 #include "session.h"
 #include "view.h"
 
@@ -137,15 +139,24 @@ static void list_for_people(const struct cli_session *session, const gpufree_sna
         cli_view_gaps(&session->term, snapshot, out);
 }
 
+static void say_gaps(struct cli_session *session, const gpufree_snapshot *snapshot)
+{
+        const char *gap;
+
+        for (size_t i = 0; (gap = gpufree_snapshot_gap(snapshot, i)) != NULL; i++)
+                cli_term_error(&session->term, "%s", gap);
+}
+
 int cli_list(struct cli_session *session)
 {
         _cleanup_snapshot_ gpufree_snapshot *snapshot = NULL;
         _cleanup_report_ gpufree_report *report = NULL;
         _cleanup_parking_ gpufree_parking *parking = NULL;
         struct gf_str out = { 0 };
-        const char *gap;
+        struct timespec began = { 0 };
         int code, r;
 
+        (void)clock_gettime(CLOCK_REALTIME, &began);
         r = cli_look(session, &snapshot);
         if (r != 0)
                 return r;
@@ -169,10 +180,12 @@ int cli_list(struct cli_session *session)
                         cli_json_by_owner(document, snapshot);
                 cli_json_text(&out, document, 0);
                 json_decref(document);
+        } else if (session->request->format == CLI_FORMAT_PROM) {
+                cli_prom(session, snapshot, report, (double)began.tv_sec + (double)began.tv_nsec / 1e9, &out);
+                say_gaps(session, snapshot);
         } else if (session->request->quiet) {
                 cli_add_pids(&out, snapshot);
-                for (size_t i = 0; (gap = gpufree_snapshot_gap(snapshot, i)) != NULL; i++)
-                        cli_term_error(&session->term, "%s", gap);
+                say_gaps(session, snapshot);
         } else {
                 list_for_people(session, snapshot, report, parking, &out);
         }

@@ -8,6 +8,7 @@ static const char *const group_titles[CLI_GROUPS] = {
         [CLI_GROUP_PARK] = "Parking:",
         [CLI_GROUP_WAIT] = "Waiting and judging:",
         [CLI_GROUP_RUN] = "Running a command:",
+        [CLI_GROUP_REACH] = "Other machines (over ssh; gpufree has to be there):",
         [CLI_GROUP_OUTPUT] = "Output:",
 };
 

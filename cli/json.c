@@ -96,6 +96,19 @@ void cli_json_outcome(json_t *document, int code, const char *reason)
         cli_json_set(document, "reason", cli_json_text_or_null(reason));
 }
 
+/* Only where it was asked: what is not known is null, and says why. */
+static void set_busy(json_t *verdict, const gpufree_report *report, size_t position)
+{
+        const char *why = NULL;
+        unsigned percent = 0;
+        int r = gpufree_report_gpu_busy(report, position, &percent, &why);
+
+        if (r == -ENODATA || r == -ERANGE)
+                return;
+        cli_json_set(verdict, "busy", r < 0 ? NULL : json_integer((json_int_t)percent));
+        cli_json_set(verdict, "busy_error", r < 0 ? cli_json_text_or_null(why) : NULL);
+}
+
 static json_t *verdict_of(const gpufree_report *report, size_t position)
 {
         json_t *verdict;
@@ -115,6 +128,7 @@ static json_t *verdict_of(const gpufree_report *report, size_t position)
                 cli_json_set(verdict, "used_after", cli_json_number(after));
                 cli_json_set(verdict, "elapsed_ms", cli_json_number(elapsed));
                 cli_json_set(verdict, "sentence", cli_json_text_or_null(sentence));
+                set_busy(verdict, report, i);
                 return verdict;
         }
         return NULL;
@@ -195,6 +209,25 @@ static json_t *holder_devices(const gpufree_snapshot *snapshot, const gpufree_ho
         return array;
 }
 
+static const char *witness_name(enum gpufree_witness witness)
+{
+        switch (witness) {
+        case GPUFREE_WITNESS_OPEN:
+                return "open";
+        case GPUFREE_WITNESS_CONTEXT:
+                return "context";
+        case GPUFREE_WITNESS_SHARED:
+                return "shared";
+        case GPUFREE_WITNESS_HANDLE:
+                return "handle";
+        case GPUFREE_WITNESS_DMABUF:
+                return "dma-buf";
+        case GPUFREE_WITNESS_NONE:
+        default:
+                return NULL;
+        }
+}
+
 static json_t *holder_gpus(const gpufree_snapshot *snapshot, const gpufree_holder *holder)
 {
         json_t *array = json_array();
@@ -216,6 +249,8 @@ static json_t *holder_gpus(const gpufree_snapshot *snapshot, const gpufree_holde
                 cli_json_set(object, "memory", cli_json_number(memory));
                 cli_json_set(object, "context", json_boolean(context));
                 cli_json_set(object, "busy", cli_json_number(gpufree_holder_gpu_busy(holder, i)));
+                cli_json_set(object, "witness",
+                             cli_json_text_or_null(witness_name(gpufree_holder_gpu_witness(holder, i))));
                 (void)json_array_append_new(array, object);
         }
         return array;
@@ -321,6 +356,20 @@ static const char *method_name(enum gpufree_scan_method method)
         }
 }
 
+static json_t *witness_object(const gpufree_snapshot *snapshot)
+{
+        json_t *witness = json_object();
+        const char *reason = NULL;
+        uint64_t load_us, pass_us;
+        bool read = gpufree_snapshot_witness(snapshot, &reason, &load_us, &pass_us);
+
+        cli_json_set(witness, "read", json_boolean(read));
+        cli_json_set(witness, "reason", cli_json_text_or_null(reason));
+        cli_json_set(witness, "load_ms", read ? json_real((double)load_us / 1000) : NULL);
+        cli_json_set(witness, "pass_ms", read ? json_real((double)pass_us / 1000) : NULL);
+        return witness;
+}
+
 static json_t *scan_object(const gpufree_snapshot *snapshot)
 {
         json_t *scan = json_object(), *gaps = json_array();
@@ -330,6 +379,7 @@ static json_t *scan_object(const gpufree_snapshot *snapshot)
         cli_json_set(scan, "complete", json_boolean(gpufree_snapshot_complete(snapshot)));
         cli_json_set(scan, "method", cli_json_text_or_null(method_name(gpufree_snapshot_method(snapshot))));
         cli_json_set(scan, "method_reason", cli_json_text_or_null(gpufree_snapshot_method_reason(snapshot)));
+        cli_json_set(scan, "witness", witness_object(snapshot));
         cli_json_set(scan, "elapsed_ms", json_real((double)gpufree_snapshot_elapsed_us(snapshot) / 1000));
         cli_json_set(scan, "processes", cli_json_number(gpufree_snapshot_processes(snapshot)));
         (void)gpufree_snapshot_count(snapshot, &count, sizeof(count));

@@ -33,6 +33,10 @@ json_t *cli_json_holder(const gpufree_snapshot *snapshot, const gpufree_holder *
 /* Valid UTF-8 from any bytes: what is none becomes U+FFFD. */
 json_t *cli_json_string(const char *text, size_t n);
 
+/* json_run.c: the document of a guard; `code` is its exit status, `claimed`: the command was to be started. */
+json_t *cli_json_run(const struct cli_session *session, const gpufree_guard *guard, int code, bool claimed,
+                     const gf_strv *sentences);
+
 /* json_explain.c */
 json_t *cli_json_account(const gpufree_account *account);
 json_t *cli_json_story(const gpufree_snapshot *snapshot, const gpufree_story *story);

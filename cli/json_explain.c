@@ -107,6 +107,19 @@ static json_t *pending_array(uint64_t pending)
         return array;
 }
 
+static json_t *parking_object(const gpufree_story *story)
+{
+        enum gpufree_park_state state = GPUFREE_PARK_UNKNOWN;
+        const char *why = NULL;
+        int r = gpufree_story_parking(story, &state, &why);
+        json_t *object = json_object();
+
+        cli_json_set(object, "possible", r < 0 ? NULL : json_boolean(r > 0));
+        cli_json_set(object, "state", r < 0 ? NULL : json_string(gpufree_park_state_name(state)));
+        cli_json_set(object, "why_not", cli_json_text_or_null(why));
+        return object;
+}
+
 json_t *cli_json_story(const gpufree_snapshot *snapshot, const gpufree_story *story)
 {
         json_t *object = cli_json_holder(snapshot, gpufree_story_process(story)), *lines = json_array(),
@@ -133,6 +146,7 @@ json_t *cli_json_story(const gpufree_snapshot *snapshot, const gpufree_story *st
         for (size_t i = 0; gpufree_story_xid(story, i, &number, &age, &pid, &meaning, &line) == 0; i++)
                 (void)json_array_append_new(xids, xid_object(number, age, pid, meaning, line));
         cli_json_set(object, "xids", xids);
+        cli_json_set(object, "parking", parking_object(story));
         return object;
 }
 

@@ -42,6 +42,26 @@ void cli_json_plan(json_t *document, const gpufree_snapshot *snapshot, const gpu
         cli_json_set(document, "plan", object);
 }
 
+static json_t *milliseconds(uint64_t us)
+{
+        return us == GPUFREE_UNKNOWN ? json_null() : json_real((double)us / 1000.0);
+}
+
+static void set_timings(json_t *document, const gpufree_report *report)
+{
+        uint64_t planned, signalled, last_exit, quiet, verified;
+        json_t *timings = json_object();
+
+        if (gpufree_report_timings(report, &planned, &signalled, &last_exit, &quiet, &verified) == 0) {
+                cli_json_set(timings, "planned_ms", milliseconds(planned));
+                cli_json_set(timings, "signalled_ms", milliseconds(signalled));
+                cli_json_set(timings, "last_exit_ms", milliseconds(last_exit));
+                cli_json_set(timings, "quiet_ms", milliseconds(quiet));
+                cli_json_set(timings, "verified_ms", milliseconds(verified));
+        }
+        cli_json_set(document, "timings", timings);
+}
+
 void cli_json_report(json_t *document, const gpufree_report *report, bool with_fates)
 {
         json_t *sentences = json_array(), *fates = json_array();
@@ -51,6 +71,8 @@ void cli_json_report(json_t *document, const gpufree_report *report, bool with_f
                 (void)json_array_append_new(sentences, cli_json_text_or_null(sentence));
         cli_json_set(document, "sentences", sentences);
         cli_json_set(document, "elapsed_ms", cli_json_number(gpufree_report_elapsed_ms(report)));
+        if (with_fates)
+                set_timings(document, report);
         for (size_t i = 0; i < gpufree_report_fate_count(report); i++) {
                 const gpufree_holder *holder = NULL;
                 enum gpufree_fate fate = GPUFREE_FATE_SURVIVED;

@@ -35,6 +35,10 @@ static int run(struct cli_session *session, struct cli_request *request)
                 cli_term_init(&session->term, request->color);
                 return show(session);
         }
+        if (request->hosts.n > 0) {
+                code = cli_session_open_away(session, request);
+                return code != 0 ? code : cli_fleet(session);
+        }
         code = cli_session_open(session, request);
         if (code != 0)
                 return code;

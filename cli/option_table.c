@@ -10,7 +10,8 @@
 #define RUN (1u << CLI_RUN)
 #define EXPLAIN (1u << CLI_EXPLAIN)
 #define SELECTING (LIST | KILL | CHECK | WAIT | PARK | EXPLAIN)
-#define SCAN (SELECTING | UNPARK) /* the commands that look at the machine */
+#define SCAN (SELECTING | UNPARK)                    /* the commands that look at the machine */
+#define REACH (LIST | KILL | CHECK | WAIT | EXPLAIN) /* also on other machines */
 #define EVERY (SCAN | RUN | (1u << CLI_HELP))
 
 const struct cli_command_info cli_commands[CLI_COMMANDS] = {
@@ -112,7 +113,7 @@ const struct cli_option cli_options[] = {
         OPTION("free-memory", '\0', "SIZE", CHECK | WAIT, CLI_GROUP_WAIT, CLI_OPT_FREE_MEMORY,
                "so much is free on each GPU, whoever holds the rest (60GiB)"),
         OPTION("quiet-for", '\0', "DURATION", WAIT, CLI_GROUP_WAIT, CLI_OPT_QUIET_FOR,
-               "and it stays so for this long without a break"),
+               "and it stays so, and nothing computes, for this long"),
         OPTION("gpus", '\0', "N", RUN, CLI_GROUP_RUN, CLI_OPT_GPUS, "so many of them, free ones, close together"),
         OPTION("clean", '\0', NULL, RUN, CLI_GROUP_RUN, CLI_OPT_CLEAN, "first end what this user left on them"),
         OPTION("claim", '\0', "DIR", RUN, CLI_GROUP_RUN, CLI_OPT_CLAIM,
@@ -137,8 +138,20 @@ const struct cli_option cli_options[] = {
         OPTION("preempt", '\0', NULL, RUN, CLI_GROUP_RUN, CLI_OPT_PREEMPT,
                "have this user's guards of lower priority park (--park-on) meanwhile"),
         OPTION("priority", '\0', "N", RUN, CLI_GROUP_RUN, CLI_OPT_PRIORITY, "for --preempt, higher is more (0)"),
+        OPTION("host", 'H', "TARGET", REACH, CLI_GROUP_REACH, CLI_OPT_HOST,
+               "there, by ssh: gpu[01-64], or further: root@hv/pct:129, /lxc: /docker: /podman: /nspawn:"),
+        OPTION("hosts", '\0', "FILE", REACH, CLI_GROUP_REACH, CLI_OPT_HOSTS, "the same, a target a line"),
+        OPTION("fanout", '\0', "N", REACH, CLI_GROUP_REACH, CLI_OPT_FANOUT, "so many at a time (64)"),
+        OPTION("host-timeout", '\0', "DURATION", REACH, CLI_GROUP_REACH, CLI_OPT_HOST_TIMEOUT,
+               "a host that has not answered by then counts as not reached (30s)"),
+        OPTION("tether", '\0', NULL, REACH, CLI_GROUPS, CLI_OPT_TETHER, ""),
+        OPTION("shown", '\0', "LIST", KILL, CLI_GROUPS, CLI_OPT_SHOWN, ""),
         OPTION("by", '\0', "WHAT", LIST, CLI_GROUP_OUTPUT, CLI_OPT_BY, "a line for each owner: owner"),
-        OPTION("json", '\0', NULL, SCAN, CLI_GROUP_OUTPUT, CLI_OPT_JSON, "one JSON document"),
+        OPTION("format", '\0', "FORMAT", LIST, CLI_GROUP_OUTPUT, CLI_OPT_FORMAT,
+               "table (default), json, or prom (Prometheus)"),
+        OPTION("json", '\0', NULL, SCAN | RUN, CLI_GROUP_OUTPUT, CLI_OPT_JSON, "one JSON document (run: with --log)"),
+        OPTION("json-file", '\0', "FILE", RUN, CLI_GROUP_OUTPUT, CLI_OPT_JSON_FILE,
+               "the JSON document of the run, at its end"),
         OPTION("quiet", 'q', NULL, SCAN | RUN, CLI_GROUP_OUTPUT, CLI_OPT_QUIET,
                "PIDs alone, one a line (run: nothing but failures)"),
         OPTION("color", '\0', "WHEN", EVERY, CLI_GROUP_OUTPUT, CLI_OPT_COLOR, "auto (default), always, never"),

@@ -174,13 +174,26 @@ static int take_choice(struct cli_request *request, const struct cli_option *opt
         return r;
 }
 
+static int take_format(struct cli_request *request, const char *name, const char *value, char **ret_error)
+{
+        static const char *const formats[] = { "table", "json", "prom" };
+        unsigned n = 0;
+        int r = take_word(name, value, formats, ELEMENTSOF(formats), &n, ret_error);
+
+        if (r < 0)
+                return r;
+        request->format = n == 0 ? CLI_FORMAT_TABLE : n == 1 ? CLI_FORMAT_JSON : CLI_FORMAT_PROM;
+        request->format_set = true;
+        return 0;
+}
+
 static int take(struct cli_request *request, const struct cli_option *option, const char *value, char **ret_error)
 {
-        const struct cli_option **seen = gf_vec_add(&request->seen);
+        struct cli_criterion *seen = gf_vec_add(&request->seen);
 
         if (!seen)
                 return -ENOMEM;
-        *seen = option;
+        *seen = (struct cli_criterion){ option, value };
         switch (option->id) {
         case CLI_OPT_CRITERION:
                 return take_criterion(request, option, value);
@@ -251,12 +264,22 @@ static int take(struct cli_request *request, const struct cli_option *option, co
         case CLI_OPT_STALL_TIMEOUT:
         case CLI_OPT_ON_READY:
         case CLI_OPT_LOG:
+        case CLI_OPT_JSON_FILE:
         case CLI_OPT_RESTART:
         case CLI_OPT_PARK_ON:
         case CLI_OPT_UNPARK_ON:
         case CLI_OPT_PREEMPT:
         case CLI_OPT_PRIORITY:
                 return cli_run_option(request, option, value, ret_error);
+        case CLI_OPT_FORMAT:
+                return take_format(request, option->name, value, ret_error);
+        case CLI_OPT_HOST:
+        case CLI_OPT_HOSTS:
+        case CLI_OPT_FANOUT:
+        case CLI_OPT_HOST_TIMEOUT:
+        case CLI_OPT_TETHER:
+        case CLI_OPT_SHOWN:
+                return cli_fleet_option(request, option, value, ret_error);
         case CLI_OPT_JSON:
                 request->json = true;
                 return 0;
@@ -303,9 +326,11 @@ static int take_long(struct cli_request *request, int argc, char *const argv[], 
         return name ? unknown_option(name, ret_error) : -ENOMEM;
 }
 
-/* "-n", "-nq": no option with a letter takes a value. */
-static int take_short(struct cli_request *request, const char *word, char **ret_error)
+/* "-n", "-nq", "-H host", "-Hhost": *i moves on when the next word is the value. */
+static int take_short(struct cli_request *request, int argc, char *const argv[], int *i, char **ret_error)
 {
+        const char *word = argv[*i];
+
         for (const char *c = word + 1; *c; c++) {
                 const struct cli_option *option = NULL;
                 int r;
@@ -315,6 +340,11 @@ static int take_short(struct cli_request *request, const char *word, char **ret_
                                 option = &cli_options[k];
                 if (!option)
                         return wrong(ret_error, "%s: there is no option -%c; \"gpufree --help\" lists them", word, *c);
+                if (option->argument) {
+                        if (c[1] == '\0' && *i + 1 >= argc)
+                                return wrong(ret_error, "-%c needs a value: -%c %s", *c, *c, option->argument);
+                        return take(request, option, c[1] ? c + 1 : argv[++*i], ret_error);
+                }
                 r = take(request, option, NULL, ret_error);
                 if (r < 0)
                         return r;
@@ -368,10 +398,26 @@ static int take_positional(struct cli_request *request, const char *word, char *
         return 0;
 }
 
+/* --format says in one word what --json, --quiet and the table say; two different ones are a mistake. */
+static int wrong_format(const struct cli_request *request, char **ret_error)
+{
+        if (!request->format_set)
+                return 0;
+        if (request->json && request->format != CLI_FORMAT_JSON)
+                return wrong(ret_error, "--json and another --format exclude each other");
+        if (request->quiet)
+                return wrong(ret_error, "--format and --quiet exclude each other");
+        if (request->format == CLI_FORMAT_PROM && request->by_owner)
+                return wrong(ret_error, "--format prom is by owner anyway: leave --by out");
+        if (request->format == CLI_FORMAT_PROM && request->sample_ms > 0)
+                return wrong(ret_error, "--sample is for --format table and json");
+        return 0;
+}
+
 static int no_such_combination(const struct cli_request *request, char **ret_error)
 {
         for (size_t i = 0; i < request->seen.n; i++) {
-                const struct cli_option *option = request->seen.v[i];
+                const struct cli_option *option = request->seen.v[i].option;
                 const char *for_which = NULL;
 
                 if (option->commands & (1u << request->command))
@@ -384,8 +430,28 @@ static int no_such_combination(const struct cli_request *request, char **ret_err
         }
         if (request->command == CLI_RUN && !request->run)
                 return wrong(ret_error, "run needs a command behind \"--\": gpufree run --gpus 1 -- python train.py");
-        if (request->json && request->quiet)
+        if (request->command == CLI_RUN && request->json && request->json_file)
+                return wrong(ret_error, "--json and --json-file exclude each other");
+        if (request->command == CLI_RUN && request->json && !request->guard.log)
+                return wrong(ret_error, "run --json: standard output is the command's; send that to a file with --log "
+                                        "FILE, or the document with --json-file FILE");
+        if (request->command != CLI_RUN && request->json && request->quiet)
                 return wrong(ret_error, "--json and --quiet exclude each other");
+        if (wrong_format(request, ret_error) < 0)
+                return -EINVAL;
+        if (request->hosts.n == 0)
+                for (size_t i = 0; i < request->seen.n; i++)
+                        if (request->seen.v[i].option->group == CLI_GROUP_REACH)
+                                return wrong(ret_error,
+                                             "--%s is about other machines: say which, with --host or --hosts",
+                                             request->seen.v[i].option->name);
+        if (request->hosts.n > 0 && (request->quiet || (request->by_owner && !request->json)))
+                return wrong(ret_error, "--%s is not for other machines: the same PID is on many",
+                             request->quiet ? "quiet" : "by");
+        if (request->hosts.n > 0 && request->format == CLI_FORMAT_PROM)
+                return wrong(ret_error, "--format prom is of one machine: node exporter runs on each");
+        if (request->hosts.n > 0 && request->tether)
+                return wrong(ret_error, "--tether: of the gpufree on the other machine");
         if (request->purpose_set && request->calm.free_memory != GPUFREE_UNKNOWN)
                 return wrong(ret_error, "--free-memory is for --for run: nothing else is about memory");
         if (request->command == CLI_PARK && request->criteria.n == 0 && request->paths.n == 0)
@@ -436,6 +502,8 @@ int cli_request_parse(struct cli_request *request, int argc, char *const argv[],
         *request = (struct cli_request){ .ladder = GPUFREE_LADDER_INIT,
                                          .park = GPUFREE_PARK_OPTIONS_INIT,
                                          .timeout_ms = GPUFREE_UNKNOWN,
+                                         .fanout = 64,
+                                         .host_timeout_ms = 30000,
                                          .calm = { sizeof(request->calm), GPUFREE_UNKNOWN, 0 },
                                          .guard = GPUFREE_GUARD_OPTIONS_INIT };
         for (int i = 1; i < argc && r >= 0; i++) {
@@ -451,7 +519,7 @@ int cli_request_parse(struct cli_request *request, int argc, char *const argv[],
                 else if (word[1] == '-')
                         r = take_long(request, argc, argv, &i, ret_error);
                 else
-                        r = take_short(request, word, ret_error);
+                        r = take_short(request, argc, argv, &i, ret_error);
         }
         if (r < 0)
                 return r;
@@ -460,6 +528,7 @@ int cli_request_parse(struct cli_request *request, int argc, char *const argv[],
         r = no_such_combination(request, ret_error);
         if (r < 0)
                 return r;
+        request->json = request->json || request->format == CLI_FORMAT_JSON;
         settle_timeout(request);
         return 0;
 }
@@ -470,6 +539,7 @@ void cli_request_done(struct cli_request *request)
         gf_vec_done(&request->paths);
         gf_vec_done(&request->pids);
         gf_vec_done(&request->seen);
+        gf_vec_done(&request->hosts);
 }
 
 bool cli_request_filters(const struct cli_request *request)

@@ -37,6 +37,7 @@ enum cli_group {
         CLI_GROUP_PARK,
         CLI_GROUP_WAIT,
         CLI_GROUP_RUN,
+        CLI_GROUP_REACH,
         CLI_GROUP_OUTPUT,
         CLI_GROUPS, /* how many; also: hidden */
 };
@@ -75,7 +76,15 @@ enum cli_opt {
         CLI_OPT_STALL_TIMEOUT,
         CLI_OPT_ON_READY,
         CLI_OPT_LOG,
+        CLI_OPT_JSON_FILE,
         CLI_OPT_RESTART,
+        CLI_OPT_FORMAT,
+        CLI_OPT_HOST,
+        CLI_OPT_HOSTS,
+        CLI_OPT_FANOUT,
+        CLI_OPT_HOST_TIMEOUT,
+        CLI_OPT_TETHER,
+        CLI_OPT_SHOWN,
         CLI_OPT_PARK_ON,
         CLI_OPT_UNPARK_ON,
         CLI_OPT_PREEMPT,
@@ -107,6 +116,14 @@ enum cli_color {
         CLI_COLOR_NEVER,
 };
 
+/* Of list; --json is the same as --format json. */
+enum cli_format {
+        CLI_FORMAT_TABLE,
+        CLI_FORMAT_JSON,
+        CLI_FORMAT_PROM,
+};
+
+/* An option as it was given. */
 struct cli_criterion {
         const struct cli_option *option;
         const char *value; /* NULL for a flag */
@@ -123,7 +140,7 @@ struct cli_request {
         GF_VEC(pid_t) pids; /* positional, of explain, unpark */
         bool purpose_set;   /* check --for something else than run */
         enum gpufree_purpose purpose;
-        GF_VEC(const struct cli_option *) seen;
+        GF_VEC(struct cli_criterion) seen; /* every option, in order */
         const char *dev_root, *config;
         enum gpufree_scan_method scan;
         enum gpufree_scope scope;
@@ -136,10 +153,18 @@ struct cli_request {
         bool all;           /* of unpark */
         uint64_t sample_ms; /* of list; 0: none */
         bool json, quiet;
+        bool format_set;
+        enum cli_format format;
+        GF_VEC(struct cli_criterion) hosts; /* --host and --hosts, in order; none: this machine */
+        uint32_t fanout;
+        uint64_t host_timeout_ms;
+        bool tether;       /* the end of standard input is a request to end */
+        const char *shown; /* of kill: PID@START,…: no other process may be in the plan */
         bool by_owner;
         enum cli_color color;
         struct gpufree_calm calm;           /* of check and wait */
         struct gpufree_guard_options guard; /* of run */
+        const char *json_file;              /* of run */
         char *const *run;                   /* what stands behind "--"; NULL: nothing */
 };
 
@@ -160,6 +185,9 @@ const char *cli_nearest(const char *word, const char *const *candidates, size_t 
 
 /* run_options.c */
 int cli_run_option(struct cli_request *request, const struct cli_option *option, const char *value, char **ret_error);
+
+/* fleet_options.c */
+int cli_fleet_option(struct cli_request *request, const struct cli_option *option, const char *value, char **ret_error);
 
 /* help.c */
 void cli_help(struct gf_str *out);

@@ -115,6 +115,9 @@ int cli_run_option(struct cli_request *request, const struct cli_option *option,
         case CLI_OPT_LOG:
                 guard->log = value;
                 return 0;
+        case CLI_OPT_JSON_FILE:
+                request->json_file = value;
+                return 0;
         case CLI_OPT_RESTART:
                 return take_restart(value, &guard->restarts, ret_error);
         case CLI_OPT_PARK_ON:

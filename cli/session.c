@@ -120,6 +120,21 @@ static int add_places(struct cli_session *session)
         return code;
 }
 
+int cli_session_open_away(struct cli_session *session, struct cli_request *request)
+{
+        int r;
+
+        session->request = request;
+        cli_term_init(&session->term, request->color);
+        r = catch_signals();
+        if (r < 0) {
+                cli_term_error(&session->term, "can't start: %s", strerror(-r));
+                return GPUFREE_INCOMPLETE;
+        }
+        session->cancel_fd = interrupt_pipe[0];
+        return 0;
+}
+
 int cli_session_open(struct cli_session *session, struct cli_request *request)
 {
         int r;
@@ -127,6 +142,8 @@ int cli_session_open(struct cli_session *session, struct cli_request *request)
         session->request = request;
         cli_term_init(&session->term, request->color);
         r = catch_signals();
+        if (r >= 0 && request->tether)
+                r = cli_tether();
         if (r >= 0)
                 r = gpufree_new(&session->context);
         if (r >= 0)

@@ -30,6 +30,8 @@ struct cli_session {
 
 /* Context and selection as requested. Returns 0, or an exit code: the line about it has been written. */
 int cli_session_open(struct cli_session *session, struct cli_request *request);
+/* Signals and the terminal alone: for what is done elsewhere. 0, or an exit code. */
+int cli_session_open_away(struct cli_session *session, struct cli_request *request);
 void cli_session_close(struct cli_session *session);
 
 /* The signal that asked us to stop, or 0. A second one ends the program at once. */
@@ -60,3 +62,7 @@ int cli_unpark(struct cli_session *session);
 int cli_explain(struct cli_session *session);
 int cli_check_for(struct cli_session *session); /* check --for reset, … */
 int cli_run(struct cli_session *session);
+int cli_fleet(struct cli_session *session); /* any of them, on other machines */
+
+/* tether.c: from now on the end of standard input is what Ctrl-C is. 0, -errno. */
+int cli_tether(void);

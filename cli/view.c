@@ -181,6 +181,10 @@ static const char *note_text(const char *note)
         for (size_t i = 0; i < ELEMENTSOF(texts); i++)
                 if (strcmp(note, texts[i].note) == 0)
                         return texts[i].text;
+        if (gf_startswith(note, "witness-context:"))
+                return "unlisted context";
+        if (gf_startswith(note, "witness-open:"))
+                return "listed, no context seen";
         return note;
 }
 

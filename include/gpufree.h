@@ -153,7 +153,7 @@ enum gpufree_criterion {
         GPUFREE_BY_GPU,        /* "0", "0-3", "GPU-1a2b", "0000:18:00.0", "MIG-…", "all"; comma separated */
         GPUFREE_BY_PID,        /* "21316,524" */
         GPUFREE_BY_USER,       /* name, number or "me"; comma separated */
-        GPUFREE_BY_CONTAINER,  /* id, id prefix or name */
+        GPUFREE_BY_CONTAINER,  /* id, id prefix or name; "lxc:129": of this runtime */
         GPUFREE_BY_UNIT,       /* "vllm.service", "vllm" */
         GPUFREE_BY_JOB,        /* "3385", "3385.0" */
         GPUFREE_BY_SESSION,    /* login session: "3" */
@@ -286,7 +286,27 @@ int gpufree_holder_gpu(const gpufree_holder *holder, size_t position, int *ret_g
  * told. 0 is only said after at least 4 answers without a sample, over a second or more.
  */
 uint64_t gpufree_holder_gpu_busy(const gpufree_holder *holder, size_t position);
-/* "zombie-leader", "stopped", "orphan", "inherited-from:511", "own-device-node", …; NULL after the last. */
+/*
+ * What the NVIDIA driver's own structures say of the holder on that GPU, apart from its library. Read by BPF, as root,
+ * where the driver has type information; otherwise, and wherever something in them is not understood, NONE.
+ */
+enum gpufree_witness {
+        GPUFREE_WITNESS_NONE,    /* nothing is known */
+        GPUFREE_WITNESS_OPEN,    /* merely open: no address space of its is on the GPU */
+        GPUFREE_WITNESS_CONTEXT, /* address space on the GPU */
+        GPUFREE_WITNESS_SHARED,  /* the address space of a process that the library lists (a fork has its parent's) */
+        GPUFREE_WITNESS_HANDLE,  /* exported memory handles of the GPU */
+        GPUFREE_WITNESS_DMABUF,  /* a dma-buf of the GPU's memory */
+};
+enum gpufree_witness gpufree_holder_gpu_witness(const gpufree_holder *holder, size_t position);
+/* Whether the driver's structures were read for the snapshot, how long loading and the pass took; or why not (NULL). */
+bool gpufree_snapshot_witness(const gpufree_snapshot *snapshot, const char **ret_reason, uint64_t *ret_load_us,
+                              uint64_t *ret_pass_us);
+/*
+ * "zombie-leader", "stopped", "orphan", "inherited-from:511", "own-device-node", "witness-context:0000:3a:00.0" (the
+ * driver's structures show a context there that its lists do not have), "witness-open:0000:3a:00.0" (its lists have the
+ * process there, its structures show no context), …; NULL after the last.
+ */
 const char *gpufree_holder_note(const gpufree_holder *holder, size_t index);
 
 /* ---- plan and kill ---- */
@@ -358,6 +378,14 @@ enum gpufree_outcome gpufree_report_outcome(const gpufree_report *report);
 /* What is, on what evidence, what to do next: sentences, NULL after the last. */
 const char *gpufree_report_sentence(const gpufree_report *report, size_t index);
 uint64_t gpufree_report_elapsed_ms(const gpufree_report *report);
+/*
+ * Of a kill, in microseconds: how long the look took that its plan was made from; then, since the plan began to be
+ * carried out: when the last process got its first signal, when the last one was seen to have ended, when looks found
+ * nothing more to do, when all memory was verified. Each GPUFREE_UNKNOWN where it did not come to that. Pointers may be
+ * NULL. 0; -EINVAL: no report.
+ */
+int gpufree_report_timings(const gpufree_report *report, uint64_t *ret_planned_us, uint64_t *ret_signalled_us,
+                           uint64_t *ret_last_exit_us, uint64_t *ret_quiet_us, uint64_t *ret_verified_us);
 /* The last look that the report rests on. */
 const gpufree_snapshot *gpufree_report_snapshot(const gpufree_report *report);
 
@@ -538,8 +566,14 @@ int gpufree_story_new(gpufree *context, gpufree_snapshot *snapshot, pid_t pid, g
 gpufree_story *gpufree_story_unref(gpufree_story *story);
 /* Who it is; without devices and GPUs when it holds none. */
 const gpufree_holder *gpufree_story_process(const gpufree_story *story);
-/* In order; the topic is "holds", "state", "threads", "signals", "family", "restart", "log", "next". -ERANGE */
+/* In order; the topic is "holds", "state", "threads", "signals", "family", "restart", "use", "parking", "log",
+ * "next". -ERANGE */
 int gpufree_story_sentence(const gpufree_story *story, size_t index, const char **ret_topic, const char **ret_sentence);
+/*
+ * Could it be parked now? 1; 0: no, for the reason in *ret_why (a sentence) or because of its state (NULL then);
+ * -ENODATA: not known. The driver is asked; nothing is changed.
+ */
+int gpufree_story_parking(const gpufree_story *story, enum gpufree_park_state *ret_state, const char **ret_why);
 /* Its threads (the first 64 of them): state, where in the kernel it waits and its kernel stack, or NULL. -ERANGE */
 size_t gpufree_story_threads(const gpufree_story *story); /* how many there are in all */
 int gpufree_story_thread(const gpufree_story *story, size_t position, pid_t *ret_tid, char *ret_state,
@@ -645,15 +679,56 @@ int gpufree_guard_claim(gpufree_guard *guard, const gpufree_selection *selection
  */
 int gpufree_guard_run(gpufree_guard *guard, char *const argv[], int *ret_code);
 
+enum gpufree_guard_readiness {
+        GPUFREE_READY_NOT_ASKED, /* no way to be ready was given */
+        GPUFREE_READY_YES,
+        GPUFREE_READY_LATE,    /* not by the deadline */
+        GPUFREE_READY_STALLED, /* nothing moved for too long */
+        GPUFREE_READY_ENDED,   /* the command ended before it was ready */
+};
+const char *gpufree_guard_readiness_name(enum gpufree_guard_readiness readiness); /* "not-asked"; NULL: none */
+
+/* What became of the command; of its last start where it was started again. */
+struct gpufree_guard_result {
+        size_t size;        /* sizeof(struct gpufree_guard_result), set by the caller */
+        unsigned starts;    /* how often it was started; 0: never, nothing below is known but `verified` */
+        int pid;            /* 0: it could not be executed */
+        int error;          /* errno of that; 0 */
+        int status, signal; /* exit status, -1: a signal ended it; that signal, or 0 */
+        enum gpufree_guard_readiness readiness;
+        uint64_t ready_ms;   /* from its start; GPUFREE_UNKNOWN */
+        int signalled;       /* what it left: how many processes got the first signal */
+        int killed;          /* how many SIGKILL */
+        int stuck;           /* how many are still there */
+        int verified;        /* are the claimed GPUs free? 1, 0; -1: none were claimed, or it was not looked */
+        uint64_t elapsed_ms; /* of gpufree_guard_run() */
+};
+/* Copies what is known by now. -EINVAL: a size that is not known. */
+int gpufree_guard_result(const gpufree_guard *guard, struct gpufree_guard_result *ret_result);
+/* The claimed GPUs, in the order of their indices; NULL after the last. The guard's. */
+size_t gpufree_guard_gpu_count(const gpufree_guard *guard);
+const gpufree_gpu *gpufree_guard_gpu(const gpufree_guard *guard, size_t position);
+/* The look that the claim, or its refusal, rests on; NULL. The guard's. */
+const gpufree_snapshot *gpufree_guard_snapshot(const gpufree_guard *guard);
+/* The verdicts on the GPUs after the command's end; NULL: none were claimed, or they could not be looked at. The
+ * guard's. */
+const gpufree_report *gpufree_guard_report(const gpufree_guard *guard);
+
 /* What gpufree_wait_calm() waits for besides "free". */
 struct gpufree_calm {
         size_t size;          /* sizeof(struct gpufree_calm) */
         uint64_t free_memory; /* so much is free on each GPU, whoever holds the rest; GPUFREE_UNKNOWN: wait for free */
-        uint64_t quiet_ms;    /* and it stays so for this long, without a break */
+        uint64_t quiet_ms;    /* and it stays so, with nothing computing, for this long, without a break */
 };
 /* As gpufree_wait(); timeout_ms 0 judges what is now, -EINVAL with a quiet time that cannot be over by then. */
 int gpufree_wait_calm(gpufree *context, const gpufree_selection *selection, const struct gpufree_calm *calm,
                       uint64_t timeout_ms, uint64_t settle_ms, gpufree_report **ret_report);
+/*
+ * How busy the GPU at this position was, percent, when the driver was last asked: with a quiet time only. -ENODATA: it
+ * was not asked; -EOPNOTSUPP: it cannot be read, *ret_why (the report's) says why, and the quiet time rests on holders
+ * and memory alone. -ERANGE. Results may be NULL. Since: 0.1.
+ */
+int gpufree_report_gpu_busy(const gpufree_report *report, size_t position, unsigned *ret_percent, const char **ret_why);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

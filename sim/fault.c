@@ -13,10 +13,8 @@ static int parse_call(const char *text, enum sim_call *ret)
                 const char *name;
                 enum sim_call call;
         } table[] = {
-                { "init", SIM_CALL_INIT },
-                { "handle", SIM_CALL_HANDLE },
-                { "list", SIM_CALL_LIST },
-                { "memory", SIM_CALL_MEMORY },
+                { "init", SIM_CALL_INIT },     { "handle", SIM_CALL_HANDLE },           { "list", SIM_CALL_LIST },
+                { "memory", SIM_CALL_MEMORY }, { "utilization", SIM_CALL_UTILIZATION },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++)

@@ -11,6 +11,7 @@ enum sim_call {
         SIM_CALL_HANDLE,
         SIM_CALL_LIST,
         SIM_CALL_MEMORY,
+        SIM_CALL_UTILIZATION,
 };
 /* The calls of the stand-in libcuda.so.1. */
 enum sim_cuda_call {
@@ -44,9 +45,9 @@ struct sim_fault {
 
 /*
  * dead-pids, hide-pids, never, late=MS, no-v2, no-v3, stride32, full-list, busy=PERCENT, hang[=CALL], crash[=CALL],
- * error=CODE[:GPU[:CALL]]; CALL is init, handle, list or memory. Without GPU an error comes from init, with one from
- * handle, unless said. Of libcuda: cuda-hang=CALL (before it does anything), cuda-lost=CALL (after it has done it),
- * cuda-crash=CALL, cuda-error=CODE:CALL[:PID], cuda-slow=MS, cuda-keep, cuda-old; CALL is state, lock, checkpoint,
- * restore or unlock. NULL is no fault. -EINVAL.
+ * error=CODE[:GPU[:CALL]]; CALL is init, handle, list, memory or utilization. Without GPU an error comes from init,
+ * with one from handle, unless said. Of libcuda: cuda-hang=CALL (before it does anything), cuda-lost=CALL (after it has
+ * done it), cuda-crash=CALL, cuda-error=CODE:CALL[:PID], cuda-slow=MS, cuda-keep, cuda-old; CALL is state, lock,
+ * checkpoint, restore or unlock. NULL is no fault. -EINVAL.
  */
 int sim_fault_parse(const char *text, struct sim_fault *ret_fault);

@@ -164,9 +164,8 @@ static void empty_directory(int at, const char *name)
 
 int sim_remove_all(int dir)
 {
-        static const char *const directories[] = {
-                "dev/nvidia-caps", "dev", "lib", "bin", "holders", "gone", "control"
-        };
+        static const char *const directories[] = { "dev/nvidia-caps", "dev",  "lib",     "bin",
+                                                   "holders",         "gone", "control", "busy" };
         _cleanup_closedir_ DIR *d = NULL;
         int fd;
 

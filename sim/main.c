@@ -22,6 +22,7 @@ static int usage(FILE *f)
                          "  up DIR [--gpus N] [--shapes LIST|story] [--shuffle] [--ptys] [--mappable]\n"
                          "          make a simulated node in DIR; prints what points gpufree at it, for eval\n"
                          "  add DIR SHAPE [OPTIONS]   start a holder, print its PIDs (add --help)\n"
+                         "  busy DIR GPU PERCENT      that GPU computes from now on, whoever does it\n"
                          "  status DIR                GPUs, memory, processes\n"
                          "  down DIR                  end its processes, remove its files\n\n"
                          "  --shapes LIST   holders to start: SHAPE[:GPU],… (else on the next GPU each), or `story`:\n"
@@ -32,7 +33,7 @@ static int usage(FILE *f)
                          "GPUFREE_SIM_FAULT makes the stand-in driver library misbehave, a list of: dead-pids,\n"
                          "hide-pids, late=MS, never, no-v2, no-v3, stride32, full-list, busy=PERCENT,\n"
                          "hang[=CALL], crash[=CALL], "
-                         "error=CODE[:GPU[:CALL]]; CALL is init, handle, list or memory.\n");
+                         "error=CODE[:GPU[:CALL]]; CALL is init, handle, list, memory or utilization.\n");
         return f == stdout ? 0 : 2;
 }
 
@@ -87,6 +88,48 @@ static int cmd_add(int argc, char **argv)
         }
         sim_report_done(&report);
         return r < 0;
+}
+
+/* Renamed into place: the library never reads half of it. */
+static int write_busy(int dir, uint32_t gpu, uint32_t percent)
+{
+        char text[16], name[16];
+        _cleanup_close_ int busy = -1, fd = -1;
+        int n = snprintf(text, sizeof(text), "%u", (unsigned)percent);
+
+        (void)snprintf(name, sizeof(name), "%u", (unsigned)gpu);
+        if (mkdirat(dir, "busy", 0755) < 0 && errno != EEXIST)
+                return -errno;
+        busy = openat(dir, "busy", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (busy < 0)
+                return -errno;
+        fd = openat(busy, "new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+        if (fd < 0)
+                return -errno;
+        if (write(fd, text, (size_t)n) != n)
+                return -EIO;
+        return renameat(busy, "new", busy, name) < 0 ? -errno : 0;
+}
+
+static int cmd_busy(int argc, char **argv)
+{
+        _cleanup_free_ struct sim_state *state = calloc(1, sizeof(*state));
+        _cleanup_close_ int dir = -1;
+        uint32_t gpu, percent;
+        int r;
+
+        if (argc != 4)
+                return usage(stderr);
+        dir = state ? open_node_dir(argv[1], state) : -ENOMEM;
+        if (dir < 0)
+                return failed(argv[1], dir);
+        if (gf_parse_u32(argv[2], &gpu) < 0 || gpu >= state->n_gpus || gf_parse_u32(argv[3], &percent) < 0 ||
+            percent > 100) {
+                (void)fprintf(stderr, "gpufree-sim busy: a GPU of the node and 0 to 100, like 0 37\n");
+                return 2;
+        }
+        r = write_busy(dir, gpu, percent);
+        return r < 0 ? failed(argv[1], r) : 0;
 }
 
 static void print_record(const struct sim_record *record)
@@ -154,7 +197,11 @@ int main(int argc, char **argv)
         static const struct {
                 const char *name;
                 int (*run)(int argc, char **argv);
-        } commands[] = { { "up", sim_cmd_up }, { "add", cmd_add }, { "status", cmd_status }, { "down", cmd_down } };
+        } commands[] = { { "up", sim_cmd_up },
+                         { "add", cmd_add },
+                         { "busy", cmd_busy },
+                         { "status", cmd_status },
+                         { "down", cmd_down } };
 
         if (argc < 2)
                 return usage(stderr);
@@ -167,6 +214,6 @@ int main(int argc, char **argv)
         for (size_t i = 0; i < ELEMENTSOF(commands); i++)
                 if (gf_streq(argv[1], commands[i].name))
                         return commands[i].run(argc - 1, argv + 1);
-        (void)fprintf(stderr, "gpufree-sim: \"%s\" is no command (up, add, status, down)\n", argv[1]);
+        (void)fprintf(stderr, "gpufree-sim: \"%s\" is no command (up, add, busy, status, down)\n", argv[1]);
         return 2;
 }

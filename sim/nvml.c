@@ -484,6 +484,42 @@ API int nvmlDeviceGetProcessUtilization(nvml_device device, struct nvml_utilizat
         return n > room ? NVML_INSUFFICIENT_SIZE : n > 0 ? NVML_SUCCESS : NVML_NOT_FOUND;
 }
 
+/* What `gpufree-sim busy` has set; 0. */
+static unsigned set_busy(const struct sim_gpu *gpu)
+{
+        char path[32], text[32];
+        uint32_t percent;
+
+        (void)snprintf(path, sizeof(path), "busy/%d", gpu->index);
+        if (sim_read(self.dir, path, text, sizeof(text)) <= 0 || gf_parse_u32(text, &percent) < 0)
+                return 0;
+        return percent < 100 ? percent : 100;
+}
+
+API int nvmlDeviceGetUtilizationRates(nvml_device device, struct nvml_rates *rates);
+API int nvmlDeviceGetUtilizationRates(nvml_device device, struct nvml_rates *rates)
+{
+        struct nvml_rates now = { 0 };
+        sim_records records = { 0 };
+        int r;
+        DEVICE_CALL(device, gpu);
+
+        if (!rates)
+                return NVML_INVALID_ARGUMENT;
+        r = stage(SIM_CALL_UTILIZATION, gpu);
+        if (r != NVML_SUCCESS)
+                return r;
+        now.gpu = set_busy(gpu);
+        if (sim_records_read(self.dir, &records) < 0)
+                return NVML_UNKNOWN;
+        for (size_t i = 0; i < records.n; i++)
+                if (records.v[i].gpu == gpu->index && is_listed(&records.v[i]) && now.gpu < self.fault.busy)
+                        now.gpu = (uint32_t)self.fault.busy;
+        gf_vec_done(&records);
+        *rates = now;
+        return NVML_SUCCESS;
+}
+
 /* Nobody draws on a simulated GPU, and there is no MPS server. */
 static int list_nobody(nvml_device device, unsigned *count)
 {

@@ -40,6 +40,9 @@ struct nvml_utilization {
         uint64_t time_us;
         uint32_t sm, memory, encoder, decoder;
 };
+struct nvml_rates {
+        uint32_t gpu, memory;
+};
 struct nvml_memory_v1 {
         uint64_t total, free, used; /* used: with what is reserved */
 };

@@ -14,6 +14,7 @@
  *   holders/    one file for each process started: "PID.START" (struct sim_record)
  *   gone/       when the memory of an ended holder was first missed, for GPUFREE_SIM_FAULT=late
  *   control/    the sockets of holders that the stand-in libcuda.so.1 can park
+ *   busy/       how busy each GPU is, in percent: a file named after its index, made by `gpufree-sim busy`
  *   keeper.sock where `gpufree-sim add` asks for holders
  */
 #define SIM_MAX_GPUS 16

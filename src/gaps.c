@@ -106,6 +106,33 @@ static int queue_gap(const struct gf_scan *scan, gf_strv *gaps)
                             scan->opaque.n > 0 ? scan->opaque.v[0] : 0);
 }
 
+/* Open files that the kernel counts and that no process has. Whose they are is not known, so any selection but one by
+ * PID may mean them. */
+static int missed_gap(const struct gpufree_selection *selection, const struct gpufree_snapshot *snapshot, gf_strv *gaps)
+{
+        if (!gf_select_concerns(selection, -1, UINT32_MAX))
+                return 0;
+        for (size_t i = 0; i < snapshot->scan.missed.n; i++) {
+                const struct gf_missed *missed = &snapshot->scan.missed.v[i];
+                const struct gpufree_device *device = gf_inventory_find(&snapshot->inventory, missed->rdev, false);
+                bool one = missed->n == 1;
+                int r;
+
+                if (!device)
+                        continue;
+                r = gf_strv_addf(
+                        gaps,
+                        "%s has %llu open file%s that no process shows (a request under way whose descriptor is "
+                        "closed, a "
+                        "process that is ending, or one that is hidden here): look again, and where %s, on the "
+                        "host",
+                        device->path, (unsigned long long)missed->n, one ? "" : "s", one ? "it stays" : "they stay");
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
 bool gf_driver_answered(const struct gpufree_snapshot *snapshot)
 {
         bool nvidia = false;
@@ -148,6 +175,9 @@ int gf_gaps_find(struct gf_env *env, const struct gpufree_selection *selection, 
         if (r < 0)
                 return r;
         r = queue_gap(&snapshot->scan, &snapshot->gaps);
+        if (r < 0)
+                return r;
+        r = missed_gap(selection, snapshot, &snapshot->gaps);
         if (r < 0)
                 return r;
         return driver_gap(env, snapshot, &snapshot->gaps);

@@ -19,7 +19,9 @@
 #include "scan/merge.h"
 #include "scan/scan.h"
 #include "scan/wanted.h"
+#include "scan/witness.h"
 #include "sys/clock.h"
+#include "sys/precedence.h"
 
 /* How often a look is taken again because holders slipped away while it was taken. */
 #define MOST_LOOKS 4
@@ -46,6 +48,32 @@ static int no_scan(struct gpufree_snapshot *snapshot)
         return snapshot->scan.method_reason ? 0 : -ENOMEM;
 }
 
+/* Does anybody have something of NVIDIA's open? */
+static bool has_nvidia_hits(const struct gpufree_snapshot *snapshot)
+{
+        for (size_t i = 0; i < snapshot->scan.hits.n; i++) {
+                const struct gf_hit *hit = &snapshot->scan.hits.v[i];
+                const struct gpufree_device *device;
+
+                if (hit->via == GPUFREE_VIA_DMABUF && gf_streq(hit->exporter, "nv_dmabuf"))
+                        return true;
+                device = gf_inventory_find(&snapshot->inventory, hit->rdev, hit->block);
+                if (device && device->vendor == GPUFREE_VENDOR_NVIDIA)
+                        return true;
+        }
+        return false;
+}
+
+/* The driver's own structures, while its library still initialises: no later than the library's word. */
+static int ask_witness(struct gpufree *context, struct gpufree_snapshot *snapshot)
+{
+        gf_witness_done(&snapshot->witness);
+        if (has_nvidia_hits(snapshot))
+                return gf_witness_read(&context->env, &snapshot->witness);
+        snapshot->witness.reason = gf_asprintf("nobody has a device of NVIDIA's open");
+        return snapshot->witness.reason ? 0 : -ENOMEM;
+}
+
 /* 2. and 3. Devices, and who holds them. */
 static int scan_devices(struct gpufree *context, struct gpufree_snapshot *snapshot)
 {
@@ -61,7 +89,8 @@ static int scan_devices(struct gpufree *context, struct gpufree_snapshot *snapsh
         gf_wanted_skip(&wanted, getpid());
         if (child.pid > 0)
                 gf_wanted_skip(&wanted, child.pid);
-        return gf_scan_run(&context->env, &wanted.wanted, &snapshot->scan);
+        r = gf_scan_run(&context->env, &wanted.wanted, &snapshot->scan);
+        return r < 0 ? r : ask_witness(context, snapshot);
 }
 
 /* A node that was not there when the scan began: nobody looked for its number. */
@@ -233,14 +262,19 @@ static int look_once(struct gpufree *context, const struct gpufree_selection *se
  */
 int gf_look(struct gpufree *context, const struct gpufree_selection *selection, struct gpufree_snapshot **ret_snapshot)
 {
+        _cleanup_precedence_ struct gf_precedence precedence = { 0 };
+
         for (unsigned looks = 1;; looks++) {
                 _cleanup_snapshot_ struct gpufree_snapshot *snapshot = NULL;
                 int r = look_once(context, selection, &snapshot);
 
                 if (r < 0 || !snapshot)
                         return r;
-                if (snapshot->slipped > 0 && looks < MOST_LOOKS)
+                if (snapshot->slipped > 0 && looks < MOST_LOOKS) {
+                        if (!precedence.taken)
+                                precedence = gf_precedence_take();
                         continue;
+                }
                 if (snapshot->slipped > 0)
                         r = gf_strv_addf(&snapshot->gaps,
                                          "in each of %d looks in a row, processes that held a device ended before they "

@@ -57,6 +57,18 @@ static bool shows(const struct gf_scan *scan, const struct gpufree_snapshot *fir
         return false;
 }
 
+struct shown {
+        const struct gpufree_snapshot *first;
+        const struct gpufree_holder *holder;
+};
+
+static bool is_shown(const struct gf_hit *hit, void *userdata)
+{
+        const struct shown *shown = userdata;
+
+        return is_what_was_shown(shown->first, shown->holder, hit);
+}
+
 /*
  * /proc answers at once for one process. What it does not show may still wait in a socket, or be hidden from it: what
  * was found by BPF has let go only when BPF says so.
@@ -75,6 +87,8 @@ static int eye_still_holds(void *userdata, const struct gpufree_holder *holder)
         r = gf_wanted_make(&sight->first->inventory, env->paths.n > 0, &wanted);
         if (r < 0)
                 return r;
+        if (gf_scan_glance(env, &wanted.wanted, &holder->id, is_shown, &(struct shown){ sight->first, holder }) == 1)
+                return 1;
         wanted.wanted.only = &holder->id.pid;
         wanted.wanted.n_only = 1;
         r = gf_scan_proc(env, &wanted.wanted, &near);
@@ -100,15 +114,23 @@ static int eye_still_holds(void *userdata, const struct gpufree_holder *holder)
         return gf_vendor_still_lists(env, holder) ? 1 : 0;
 }
 
-static int eye_memory(void *userdata, struct gf_driver_report *ret_report)
+static int ask(const struct gf_sight *sight, enum gf_nvml_question question, struct gf_driver_report *ret_report)
 {
-        struct gf_sight *sight = userdata;
-        int r;
+        int r = gf_nvml_ask(sight->context->nvml, question);
 
-        r = gf_nvml_ask(sight->context->nvml, GF_NVML_MEMORY);
         if (r < 0 && r != -EPIPE)
                 return r;
         return gf_nvml_answer(sight->context->nvml, ret_report);
+}
+
+static int eye_memory(void *userdata, struct gf_driver_report *ret_report)
+{
+        return ask(userdata, GF_NVML_MEMORY, ret_report);
+}
+
+static int eye_activity(void *userdata, struct gf_driver_report *ret_report)
+{
+        return ask(userdata, GF_NVML_BUSY, ret_report);
 }
 
 struct gf_eyes gf_eyes_of(struct gf_sight *sight)
@@ -117,6 +139,7 @@ struct gf_eyes gf_eyes_of(struct gf_sight *sight)
                 .look = eye_look,
                 .still_holds = eye_still_holds,
                 .memory = eye_memory,
+                .activity = eye_activity,
                 .userdata = sight,
                 .on_event = sight->context->on_event,
                 .event_userdata = sight->context->event_userdata,

@@ -9,6 +9,7 @@
 #include "sys/pidfd.h"
 #include "sys/pidstat.h"
 #include "sys/pidwait.h"
+#include "sys/precedence.h"
 #include "sys/procfs.h"
 
 /* A supervisor without a pause starts as fast as we end: that is for the rounds to name, not to be fought for ever. */
@@ -226,6 +227,7 @@ static int walk_until_quiet(struct gf_run *run)
 
 int gf_chase(struct gf_run *run)
 {
+        _cleanup_precedence_ struct gf_precedence precedence = gf_precedence_take();
         int r = walk_until_quiet(run);
 
         run->looked_after = false;

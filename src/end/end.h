@@ -15,9 +15,12 @@ struct gf_eyes {
         int (*still_holds)(void *userdata, const struct gpufree_holder *holder);
         /* Memory of all GPUs now, cheaply. */
         int (*memory)(void *userdata, struct gf_driver_report *ret_report);
+        /* As memory(), and how busy each GPU is. */
+        int (*activity)(void *userdata, struct gf_driver_report *ret_report);
         void *userdata;
         gpufree_event_handler on_event; /* may be NULL */
         void *event_userdata;
+        const char *const *program_dirs; /* where owners' programs are looked for; NULL: the system's places */
 };
 
 int gf_plan_make(struct gpufree_snapshot *snapshot, struct gpufree_plan **ret_plan); /* pure */

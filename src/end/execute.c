@@ -64,6 +64,17 @@ int gf_run_add(struct gf_run *run, struct gpufree_snapshot *snapshot, const stru
         return r;
 }
 
+void gf_run_time(const struct gf_run *run, uint64_t *timing)
+{
+        *timing = gf_now_us() - run->started_us;
+}
+
+static void note_end(struct gf_run *run)
+{
+        run->last_end_ms = gf_now_ms();
+        gf_run_time(run, &run->report->timings.last_exit);
+}
+
 void gf_run_settle(struct gf_run *run, struct gf_target *target, enum gpufree_fate fate, char *detail)
 {
         struct gf_fate_entry *entry = gf_run_fate(run, target);
@@ -74,7 +85,7 @@ void gf_run_settle(struct gf_run *run, struct gf_target *target, enum gpufree_fa
         entry->detail = detail;
         target->stage = GF_STAGE_DONE;
         if (fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED || fate == GPUFREE_FATE_BY_OWNER)
-                run->last_end_ms = gf_now_ms();
+                note_end(run);
         gf_unpin(run, target);
         if (fate == GPUFREE_FATE_ENDED_BY_SIGNAL || fate == GPUFREE_FATE_KILLED || fate == GPUFREE_FATE_ALREADY_GONE ||
             fate == GPUFREE_FATE_BY_OWNER)
@@ -130,6 +141,8 @@ static int carry_out(struct gf_run *run)
 
         r = gf_stop_owners(run);
         if (r == 0)
+                r = gf_mps_release(run);
+        if (r == 0)
                 r = gf_ladder_climb(run, run->ladder.force);
         if (r == -ETIMEDOUT)
                 (void)gf_rounds_look(run);
@@ -163,6 +176,8 @@ int gf_execute(struct gf_env *env, const struct gf_eyes *eyes, const struct gpuf
                 return gf_fail(env, r, "out of memory");
         run.ladder.force = ladder->force || ladder->signal == SIGKILL;
         run.started_ms = gf_now_ms();
+        run.started_us = gf_now_us();
+        run.report->timings.planned = plan->snapshot->elapsed_us;
         run.deadline = gf_deadline_in(ladder->timeout_ms);
         run.room = gf_descriptor_room();
         r = add_plan(&run);

@@ -64,6 +64,7 @@ static bool send(struct gf_run *run, struct gf_target *target, int sig)
         if (!target->since_ms) {
                 target->since_ms = gf_now_ms();
                 target->signal_ticks = before;
+                gf_run_time(run, &run->report->timings.signalled);
         }
         gf_run_event(run, (struct gpufree_event){ .type = GPUFREE_EVENT_SIGNALLED,
                                                   .pid = entry->holder->id.pid,

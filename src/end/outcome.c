@@ -359,6 +359,14 @@ static enum gpufree_outcome decide(const struct gf_run *run, const struct tally 
         return run->timed_out ? GPUFREE_TIMEOUT : GPUFREE_OK;
 }
 
+static bool all_verified(const struct gpufree_report *report)
+{
+        for (size_t i = 0; i < report->gpus.n; i++)
+                if (!report->gpus.v[i].verified)
+                        return false;
+        return report->gpus.n > 0;
+}
+
 int gf_conclude(struct gf_run *run)
 {
         bool lost = false;
@@ -371,10 +379,14 @@ int gf_conclude(struct gf_run *run)
                 memory = weigh(run, &run->report->sentences);
         if (memory < 0)
                 return memory;
+        if (all_verified(run->report))
+                gf_run_time(run, &run->report->timings.verified);
         correct_fates(run);
         /* Nothing is verified on the word of a look from before the last signal, or of half an answer. */
         for (size_t i = 0; i < run->report->gpus.n && (run->cancelled || run->broken || !run->looked_after); i++)
                 run->report->gpus.v[i].verified = false;
+        if (!all_verified(run->report))
+                run->report->timings.verified = GPUFREE_UNKNOWN;
         for (size_t i = 0; i < run->report->gpus.n && !run->looked_after && run->look_error < 0; i++) {
                 r = gf_strset(&run->report->gpus.v[i].sentence,
                               "not verified: no look could be taken after the last signal.");

@@ -231,5 +231,6 @@ int gf_rounds(struct gf_run *run)
                 if (r < 0)
                         return r;
         }
+        gf_run_time(run, &run->report->timings.quiet);
         return 0;
 }

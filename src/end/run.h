@@ -33,7 +33,7 @@ struct gf_run {
         struct gpufree_report *report;
         GF_VEC(struct gf_target) targets;
         size_t pinned, room;
-        uint64_t started_ms, deadline;
+        uint64_t started_ms, started_us, deadline;
         uint64_t last_end_ms; /* when a signalled process was last seen to have ended; 0 */
         uint64_t looks;
         unsigned climbs; /* how often a ladder was climbed */
@@ -47,6 +47,8 @@ struct gf_run {
 
 void gf_run_done(struct gf_run *run);
 struct gf_fate_entry *gf_run_fate(const struct gf_run *run, const struct gf_target *target);
+/* Notes in a field of report->timings that it has come to that now. */
+void gf_run_time(const struct gf_run *run, uint64_t *timing);
 void gf_run_event(const struct gf_run *run, struct gpufree_event event);
 /* Adds a process of `snapshot` with its first fate: a target to be ended, or (gf_run_note) one that is left. */
 int gf_run_add(struct gf_run *run, struct gpufree_snapshot *snapshot, const struct gpufree_holder *holder,
@@ -75,6 +77,13 @@ int gf_stop_owners(struct gf_run *run);
 bool gf_restart_is_due(const struct gf_run *run);
 /* The same as a sentence of the report, where nothing has come back yet. */
 int gf_say_restarts(struct gf_run *run);
+
+/*
+ * ---- mps.c: clients of NVIDIA's Multi-Process Service ----
+ * Before any signal, their server is told through its control daemon to end their work: a client that is killed in the
+ * middle of it takes the others of its server along. The signals follow in any case. 0, -ECANCELED, -ENOMEM.
+ */
+int gf_mps_release(struct gf_run *run);
 
 /* ---- ladder.c: first signal, wait, SIGKILL, wait, for every target that is still to do ---- */
 /* 0; -ECANCELED, -ETIMEDOUT (run->cancelled, run->timed_out say so as well); -ENOSYS, -ENOMEM. */

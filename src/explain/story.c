@@ -60,10 +60,20 @@ static int tell_gpu(struct gpufree_story *story, const struct gf_gpu_use *use)
         }
         gf_word_gpu(&text, &story->snapshot->inventory.gpus.v[use->gpu]);
         add_devices(story->snapshot, story->process, use->gpu, &text);
-        if (use->context)
+        if (use->doubted)
+                gf_str_add(&text,
+                           "; the driver does not list it, but the driver's own structures show a context of its");
+        else if (use->listed && use->witness == GPUFREE_WITNESS_OPEN)
+                gf_str_add(&text,
+                           "; the driver lists it there, but the driver's own structures show no context of its");
+        else if (use->context)
                 gf_str_add(&text, use->listed      ? "; the driver lists it there"
                                   : use->inherited ? "; the driver books it to a dead process whose descriptors it has"
-                                                   : "; the driver does not list it, what it has open is the evidence");
+                                  : use->witness == GPUFREE_WITNESS_CONTEXT
+                                          ? "; the driver's own structures show a context of its there"
+                                  : use->witness == GPUFREE_WITNESS_HANDLE
+                                          ? "; by the driver's own structures it has exported memory handles of it"
+                                          : "; the driver does not list it, what it has open is the evidence");
         return add_line(story, "holds", &text);
 }
 
@@ -392,6 +402,62 @@ static int tell_next(struct gpufree_story *story, const struct gf_stop *stop)
         return add_line(story, "next", &text);
 }
 
+/* How busy it kept each GPU, where that was sampled. */
+static int tell_use(struct gpufree_story *story)
+{
+        for (size_t i = 0; i < story->process->gpus.n; i++) {
+                const struct gf_gpu_use *use = &story->process->gpus.v[i];
+                struct gf_str text = { 0 };
+
+                if (!use->sampled)
+                        continue;
+                if (use->busy > 0)
+                        gf_str_addf(&text, "kept %u%% of ", use->busy);
+                else
+                        gf_str_add(&text, "idle on ");
+                gf_word_gpu(&text, &story->snapshot->inventory.gpus.v[use->gpu]);
+                gf_str_add(&text, use->busy > 0 ? " busy while it was watched"
+                                                : ": the driver had no sample of its work while it was watched");
+                if (add_line(story, "use", &text) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int tell_parking(struct gpufree_story *story)
+{
+        const struct gf_may_park *may = &story->parking;
+        int pid = (int)story->process->id.pid;
+        struct gf_str text = { 0 };
+
+        /* Of who holds no GPU, only that it is parked (it holds none then) is worth a word. */
+        if (may->answer == GF_MAY_UNKNOWN && !may->why)
+                return 0;
+        if (story->process->gpus.n == 0 && may->state != GPUFREE_PARK_PARKED && may->state != GPUFREE_PARK_LOCKED)
+                return 0;
+        if (may->why)
+                gf_str_addf(&text, "%s: %s",
+                            may->answer == GF_MAY_UNKNOWN ? "whether it can be parked is not known"
+                                                          : "it cannot be parked now",
+                            may->why);
+        else if (may->state == GPUFREE_PARK_PARKED)
+                gf_str_addf(&text, "it is parked, its GPU memory lies in host memory: gpufree unpark %d", pid);
+        else if (may->state == GPUFREE_PARK_LOCKED)
+                gf_str_addf(&text, "it is locked by an attempt to park it and stands still: gpufree unpark %d", pid);
+        else
+                gf_str_addf(&text, "it can be parked: gpufree park --pid %d", pid);
+        if (add_line(story, "parking", &text) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < may->warnings.n; i++) {
+                struct gf_str warning = { 0 };
+
+                gf_str_add(&warning, may->warnings.v[i]);
+                if (add_line(story, "parking", &warning) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 int gf_story_tell(struct gpufree_story *story, const struct gf_stop *stop)
 {
         int r = tell_holds(story);
@@ -408,6 +474,10 @@ int gf_story_tell(struct gpufree_story *story, const struct gf_stop *stop)
                 r = tell_family(story);
         if (r >= 0)
                 r = tell_restart(story, stop);
+        if (r >= 0)
+                r = tell_use(story);
+        if (r >= 0)
+                r = tell_parking(story);
         if (r >= 0)
                 r = tell_log(story);
         return r < 0 ? r : tell_next(story, stop);

@@ -5,6 +5,7 @@
 #include "model/env.h"
 #include "model/holder.h"
 #include "owner/restart.h"
+#include "park/may.h"
 
 #define GF_STORY_THREADS 64 /* described one by one; all are counted */
 #define GF_STORY_CHILDREN 64
@@ -44,6 +45,7 @@ struct gpufree_story {
         char *parent; /* its name; NULL */
         gf_xids xids;
         char *log_error;
+        struct gf_may_park parking;
         GF_VEC(struct gf_story_line) lines;
 };
 

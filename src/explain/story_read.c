@@ -282,6 +282,7 @@ gpufree_story *gpufree_story_unref(gpufree_story *story)
         free(story->parent);
         gf_xids_done(&story->xids);
         free(story->log_error);
+        gf_may_park_done(&story->parking);
         for (size_t i = 0; i < story->lines.n; i++)
                 free(story->lines.v[i].sentence);
         gf_vec_done(&story->lines);

@@ -190,7 +190,12 @@ static int note_openers(struct gf_attribution *a, size_t gpu)
 static unsigned rank_opener(const struct gf_attribution *a, const struct gpufree_holder *holder, size_t gpu)
 {
         bool strong = gf_node_count(a, holder, gpu) >= GF_STRONG;
+        enum gpufree_witness says = gf_witness_says(a, holder, gpu);
 
+        if (says == GPUFREE_WITNESS_CONTEXT)
+                return 4;
+        if (says == GPUFREE_WITNESS_OPEN)
+                return 0;
         if (gf_node_count(a, holder, gpu) == 0 || !gf_uses_uvm(a, holder))
                 return 0;
         if (gf_listed_anywhere(holder) || gf_parent_listed(a, holder, gpu))
@@ -241,8 +246,22 @@ static bool may_have_context(const struct gf_attribution *a, const struct gpufre
                gf_has_class(a, holder, GF_CLASS_VFIO_CDEV);
 }
 
+static bool keeps_by_witness(const struct gf_attribution *a, const struct gpufree_holder *holder, size_t gpu)
+{
+        enum gpufree_witness says = gf_witness_says(a, holder, gpu);
+
+        return says == GPUFREE_WITNESS_CONTEXT || says == GPUFREE_WITNESS_SHARED || says == GPUFREE_WITNESS_HANDLE ||
+               says == GPUFREE_WITNESS_DMABUF;
+}
+
+static bool is_open_by_witness(const struct gf_attribution *a, const struct gpufree_holder *holder, size_t gpu)
+{
+        return gf_witness_says(a, holder, gpu) == GPUFREE_WITNESS_OPEN;
+}
+
 /*
- * The driver says nothing reliable: what a process has open decides. Where that tells nothing, everybody counts who can
+ * The driver's library says nothing reliable: its structures decide, and where they say nothing, what a process has
+ * open. Where that tells nothing, everybody counts who can
  * have a context: on NVIDIA's whoever uses UVM, which a persistence daemon or a monitor does not.
  */
 static void promote_by_evidence(struct gf_attribution *a, size_t gpu)
@@ -255,7 +274,10 @@ static void promote_by_evidence(struct gf_attribution *a, size_t gpu)
 
                 if (!use)
                         continue;
-                if (nvidia && gf_node_count(a, holder, gpu) >= GF_STRONG && gf_uses_uvm(a, holder))
+                if (keeps_by_witness(a, holder, gpu))
+                        use->context = true;
+                else if (nvidia && !is_open_by_witness(a, holder, gpu) && gf_node_count(a, holder, gpu) >= GF_STRONG &&
+                         gf_uses_uvm(a, holder))
                         use->context = true;
                 any = any || use->context;
         }
@@ -265,7 +287,8 @@ static void promote_by_evidence(struct gf_attribution *a, size_t gpu)
                 struct gpufree_holder *holder = &a->snapshot->holders.v[i];
                 struct gf_gpu_use *use = gf_use_find(holder, gpu);
 
-                if (use && (!nvidia || (may_have_context(a, holder) && !is_explained_elsewhere(a, holder))))
+                if (use && !is_open_by_witness(a, holder, gpu) &&
+                    (!nvidia || (may_have_context(a, holder) && !is_explained_elsewhere(a, holder))))
                         use->context = true;
         }
 }
@@ -311,6 +334,7 @@ static void sum_up(struct gf_attribution *a)
                 for (size_t k = 0; k < holder->gpus.n; k++) {
                         struct gpufree_gpu *gpu = &inventory->gpus.v[holder->gpus.v[k].gpu];
 
+                        holder->gpus.v[k].witness = gf_witness_says(a, holder, (size_t)holder->gpus.v[k].gpu);
                         if (holder->gpus.v[k].context)
                                 gpu->holders++;
                         else
@@ -348,17 +372,25 @@ int gf_attribute(struct gpufree_snapshot *snapshot)
         r = gf_attribute_dmabufs(&a);
         if (r < 0)
                 return r;
-        r = gf_attribute_handles(&a);
+        r = gf_attribute_witnessed_handles(&a);
+        if (r >= 0)
+                r = gf_attribute_handles(&a);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < snapshot->inventory.gpus.n; i++) {
                 r = note_openers(&a, i);
+                if (r >= 0)
+                        r = gf_note_witnessed(&a, i);
                 if (r < 0)
                         return r;
-                if (views[i].silent)
+                if (views[i].silent) {
                         promote_by_evidence(&a, i);
-                else
-                        promote_unlisted(&a, i);
+                        continue;
+                }
+                promote_unlisted(&a, i);
+                r = gf_attribute_disagreements(&a, i);
+                if (r < 0)
+                        return r;
         }
         r = place_kfd(&a);
         if (r < 0)

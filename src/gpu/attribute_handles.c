@@ -112,6 +112,17 @@ static int find_with_room(const struct gf_attribution *a, uint64_t bytes)
         return found;
 }
 
+/* By the driver's own structures, or as the only one that it can be. With no room for it, it is in a figure. */
+static int find_nvidia(const struct gf_attribution *a, const struct share *share)
+{
+        int gpu = gf_witness_dmabuf(a, share->ino, share->bytes);
+        uint64_t left = gpu >= 0 ? gf_view_left(a, (size_t)gpu) : 0;
+
+        if (gpu < 0)
+                return find_with_room(a, share->bytes);
+        return left == GPUFREE_UNKNOWN || left >= share->bytes ? gpu : -1;
+}
+
 /* The one GPU whose driver exports under this name; -1. */
 static int find_exporter(const struct gf_attribution *a, const struct share *share)
 {
@@ -126,7 +137,7 @@ static int find_exporter(const struct gf_attribution *a, const struct share *sha
         int found = -1;
 
         if (gf_streq(share->exporter, "nv_dmabuf"))
-                return find_with_room(a, share->bytes);
+                return find_nvidia(a, share);
         for (size_t t = 0; t < ELEMENTSOF(table); t++)
                 for (size_t i = 0; i < a->snapshot->inventory.gpus.n; i++) {
                         enum gpufree_vendor vendor = a->snapshot->inventory.gpus.v[i].vendor;
@@ -189,7 +200,7 @@ int gf_attribute_dmabufs(struct gf_attribution *a)
 /* Has it nvidiactl and no GPU's node? An exported memory handle looks like that. */
 static bool is_handle_holder(const struct gf_attribution *a, const struct gpufree_holder *holder)
 {
-        if (holder->gpus.n > 0 || !gf_has_class(a, holder, GF_CLASS_NVIDIA_CTL))
+        if (holder->gpus.n > 0 || gf_witness_has_handle(a, holder) || !gf_has_class(a, holder, GF_CLASS_NVIDIA_CTL))
                 return false;
         for (size_t i = 0; i < a->snapshot->inventory.gpus.n; i++)
                 if (gf_has_node(a, holder, i))

@@ -143,6 +143,9 @@ static unsigned rank_heir(const struct gf_attribution *a, const struct gpufree_h
                 return 0; /* what it has is of its living parent's */
         if (!a->all_lists_ok && !strong)
                 return 0;
+        /* Whose VA space is on that GPU, in the driver's own structures, is no guess. */
+        if (gf_witness_says(a, holder, (size_t)dead->gpu) == GPUFREE_WITNESS_CONTEXT)
+                return 8u;
         return 1u + (strong ? 1u : 0u) + (kin ? 2u : 0u);
 }
 

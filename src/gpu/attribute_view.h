@@ -57,9 +57,19 @@ uint64_t gf_node_count(const struct gf_attribution *a, const struct gpufree_hold
 /* Does it use UVM, or is that not to be seen? */
 bool gf_uses_uvm(const struct gf_attribution *a, const struct gpufree_holder *holder);
 
+/* attribute_witness.c: what the driver's structures say of the holder on this GPU. */
+enum gpufree_witness gf_witness_says(const struct gf_attribution *a, const struct gpufree_holder *holder, size_t gpu);
+/* The GPU of a dma-buf; -1. */
+int gf_witness_dmabuf(const struct gf_attribution *a, ino_t ino, uint64_t bytes);
+/* Is it known of which GPU the holder's handles are? */
+bool gf_witness_has_handle(const struct gf_attribution *a, const struct gpufree_holder *holder);
+
 /* The stages, in order; -ENOMEM. */
 int gf_attribute_listed(
         struct gf_attribution *a); /* attribute_listed.c: PIDs of the driver's lists, the dead among them */
-int gf_attribute_heirs(struct gf_attribution *a);   /* attribute_listed.c: who keeps the memory of the dead */
-int gf_attribute_dmabufs(struct gf_attribution *a); /* attribute_handles.c */
+int gf_attribute_heirs(struct gf_attribution *a);             /* attribute_listed.c: who keeps the memory of the dead */
+int gf_attribute_dmabufs(struct gf_attribution *a);           /* attribute_handles.c */
+int gf_attribute_witnessed_handles(struct gf_attribution *a); /* attribute_witness.c */
+int gf_note_witnessed(struct gf_attribution *a, size_t gpu);  /* a use for each context that is witnessed */
+int gf_attribute_disagreements(struct gf_attribution *a, size_t gpu); /* the last, where the lists are complete */
 int gf_attribute_handles(struct gf_attribution *a); /* attribute_handles.c: nvidiactl or UVM without a GPU's node */

@@ -141,6 +141,8 @@ static int take_gpu(struct intake *in, const struct gf_wire_gpu *wire)
                 .memory = { .total = wire->total, .used = wire->used, .reserved = wire->reserved },
                 .lists_ok = wire->lists_ok != 0,
                 .mig = wire->mig != 0,
+                .busy_known = wire->busy != GF_WIRE_NO_BUSY,
+                .busy = wire->busy != GF_WIRE_NO_BUSY ? wire->busy : 0,
         };
         struct gf_driver_gpu *slot;
         char pci[sizeof(wire->pci)];
@@ -149,6 +151,8 @@ static int take_gpu(struct intake *in, const struct gf_wire_gpu *wire)
             !take_text(gpu.uuid, sizeof(gpu.uuid), wire->uuid, sizeof(wire->uuid)) ||
             !take_text(pci, sizeof(pci), wire->pci, sizeof(wire->pci)) ||
             !take_text(gpu.name, sizeof(gpu.name), wire->name, sizeof(wire->name)))
+                return -EBADMSG;
+        if (gpu.busy > 100)
                 return -EBADMSG;
         if (pci[0] && gf_parse_pci(pci, gpu.pci, sizeof(gpu.pci)) < 0)
                 return -EBADMSG;

@@ -24,6 +24,7 @@ struct gf_ident gf_nvml_child(const struct gf_nvml *nvml);
 enum gf_nvml_question {
         GF_NVML_ALL,     /* GPUs, memory, process lists */
         GF_NVML_MEMORY,  /* GPUs and memory only */
+        GF_NVML_BUSY,    /* GPUs, memory, and how busy each GPU is as a whole */
         GF_NVML_SAMPLES, /* GPUs, and the shares of processes since the last time this was asked */
 };
 /* Sends a question; the answer is fetched later with gf_nvml_answer(). */

@@ -69,6 +69,12 @@ struct nvml_utilization {
 };
 _Static_assert(sizeof(struct nvml_utilization) == 32, "nvmlProcessUtilizationSample_t");
 
+/* The whole GPU, over the driver's last sampling period (a sixth of a second to a second). */
+struct nvml_rates {
+        uint32_t gpu, memory; /* percent */
+};
+_Static_assert(sizeof(struct nvml_rates) == 8, "nvmlUtilization_t");
+
 #define NVML_UUID_SIZE 96
 #define NVML_NAME_SIZE 96
 #define NVML_VERSION_SIZE 80
@@ -86,5 +92,6 @@ typedef int (*nvml_device_memory2_fn)(nvml_device device, struct nvml_memory_v2 
 typedef int (*nvml_device_list_fn)(nvml_device device, unsigned *count, void *slots);
 typedef int (*nvml_device_utilization_fn)(nvml_device device, struct nvml_utilization *samples, unsigned *count,
                                           uint64_t since_us);
+typedef int (*nvml_device_rates_fn)(nvml_device device, struct nvml_rates *rates);
 typedef int (*nvml_device_mig_fn)(nvml_device device, unsigned *current, unsigned *pending);
 typedef int (*nvml_device_mig_handle_fn)(nvml_device device, unsigned index, nvml_device *mig);

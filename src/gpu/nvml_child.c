@@ -69,6 +69,7 @@ static void bind_api(struct gf_nvml_api *api)
         bind_symbol(api, &api->max_mig, "nvmlDeviceGetMaxMigDeviceCount\0");
         bind_symbol(api, &api->mig_handle, "nvmlDeviceGetMigDeviceHandleByIndex\0");
         bind_symbol(api, &api->utilization, "nvmlDeviceGetProcessUtilization\0");
+        bind_symbol(api, &api->rates, "nvmlDeviceGetUtilizationRates\0");
         bind_lists(api);
 }
 
@@ -188,6 +189,17 @@ static void read_memory(const struct gf_nvml_api *api, nvml_device device, struc
                 note(gpu, GF_CALL_MEMORY, (uint32_t)code);
 }
 
+static void read_rates(const struct gf_nvml_api *api, nvml_device device, struct gf_wire_gpu *gpu)
+{
+        struct nvml_rates rates = { 0 };
+        int code = api->rates ? api->rates(device, &rates) : NVML_FUNCTION_NOT_FOUND;
+
+        if (code == NVML_SUCCESS)
+                gpu->busy = rates.gpu > 100 ? 100 : rates.gpu;
+        else
+                note(gpu, GF_CALL_SAMPLES, (uint32_t)code);
+}
+
 /*
  * The figure belongs to the lists only if nothing came or went between them: a process that ended before the lists were
  * read would leave memory that nobody explains, and one that came after them too. The smaller of the figures before and
@@ -270,6 +282,7 @@ static bool answer_gpu(struct child *child, uint32_t index, enum gf_nvml_questio
                 .total = GPUFREE_UNKNOWN,
                 .used = GPUFREE_UNKNOWN,
                 .reserved = GPUFREE_UNKNOWN,
+                .busy = GF_WIRE_NO_BUSY,
         };
         gf_wire_processes_vec list = { 0 };
         nvml_device device = NULL;
@@ -287,6 +300,8 @@ static bool answer_gpu(struct child *child, uint32_t index, enum gf_nvml_questio
         if (question == GF_NVML_SAMPLES)
                 return answer_samples(child, device, &gpu);
         read_memory(api, device, &gpu);
+        if (question == GF_NVML_BUSY)
+                read_rates(api, device, &gpu);
         if (question == GF_NVML_ALL) {
                 code = gf_nvml_lists_read(api, device, &list);
                 gpu.lists_ok = code == NVML_SUCCESS;

@@ -32,6 +32,7 @@ struct gf_nvml_api {
         nvml_device_memory2_fn memory2;
         nvml_device_list_fn list[GF_NVML_LIST_COUNT][GF_NVML_LIST_VERSIONS];
         nvml_device_utilization_fn utilization;
+        nvml_device_rates_fn rates;
         nvml_device_mig_fn mig_mode;
         nvml_device_mig_handle_fn mig_handle;
 };

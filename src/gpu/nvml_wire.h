@@ -64,6 +64,8 @@ struct gf_wire_gpu {
         int32_t minor;
         uint32_t call, code; /* the first thing that failed; code 0: nothing */
         uint32_t lists_ok, mig;
+        uint32_t busy; /* percent, or: */
+#define GF_WIRE_NO_BUSY UINT32_MAX
         uint64_t total, used, reserved;
         char uuid[96], pci[32], name[96];
 };

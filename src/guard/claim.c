@@ -391,6 +391,7 @@ static int take_over(struct claiming *c, gf_gpu_set *set)
         guard->gpus.n = set->n;
         guard->gpus.cap = set->cap;
         *set = (gf_gpu_set){ 0 };
+        gpufree_snapshot_unref(guard->snapshot);
         guard->snapshot = TAKE(c->snapshot);
         gf_guard_say(guard, "claimed %s, %s", guard->label, guard->gpus.n == 1 ? "free" : "all free");
         return 0;
@@ -453,6 +454,8 @@ int gpufree_guard_claim(gpufree_guard *guard, const gpufree_selection *selection
         struct claiming c = { .guard = guard, .selection = selection };
         int r = claim(&c);
 
+        if (r == -EBUSY && !guard->snapshot)
+                guard->snapshot = TAKE(c.snapshot); /* who holds them */
         claiming_done(&c);
         if (r < 0)
                 gf_locks_done(&guard->locks);

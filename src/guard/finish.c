@@ -31,7 +31,7 @@ bool gf_finish_verify(struct gpufree_guard *guard)
 {
         struct gf_sight sight = { .context = guard->context, .selection = guard->selection };
         struct gf_eyes eyes = gf_eyes_of(&sight);
-        _cleanup_report_ struct gpufree_report *report = NULL;
+        struct gpufree_report *report = NULL;
         struct gf_env *env = &guard->context->env;
         uint64_t settle = guard->options.ladder.settle_ms;
         int r;
@@ -39,12 +39,15 @@ bool gf_finish_verify(struct gpufree_guard *guard)
         if (!guard->selection)
                 return true;
         eyes.on_event = NULL;
+        guard->report = gpufree_report_unref(guard->report);
         r = gf_wait_free(env, &eyes, settle, settle, &report);
+        guard->result.verified = r >= 0 && report->outcome == GPUFREE_OK;
         if (r < 0) {
                 gf_guard_warn(guard, "whether %s came back could not be seen: %s", guard->label,
                               env->error ? env->error : "not known");
                 return false;
         }
+        guard->report = report;
         if (report->outcome != GPUFREE_OK) {
                 say_verdicts(guard, report);
                 return false;

@@ -169,6 +169,11 @@ int gpufree_guard_new(gpufree *context, const struct gpufree_guard_options *opti
         guard->context = gpufree_ref(context);
         guard->options = defaults;
         guard->signal_fd = -1;
+        guard->result = (struct gpufree_guard_result){ .size = sizeof(guard->result),
+                                                       .status = -1,
+                                                       .ready_ms = GPUFREE_UNKNOWN,
+                                                       .verified = -1,
+                                                       .elapsed_ms = GPUFREE_UNKNOWN };
         (void)pthread_sigmask(SIG_SETMASK, NULL, &guard->mask);
         r = copy_options(guard, options ? options : &defaults);
         if (r == 0)
@@ -204,6 +209,7 @@ gpufree_guard *gpufree_guard_unref(gpufree_guard *guard)
                 regfree(guard->ready_regex);
         free(guard->ready_regex);
         gpufree_selection_unref(guard->selection);
+        gpufree_report_unref(guard->report);
         gpufree_snapshot_unref(guard->snapshot);
         gf_vec_done(&guard->gpus);
         free(guard->label);

@@ -8,6 +8,7 @@
 #include "guard/lock.h"
 #include "lib/context.h"
 #include "model/holder.h"
+#include "model/report.h"
 
 enum gf_ready_kind {
         GF_READY_NONE,
@@ -32,7 +33,9 @@ struct gpufree_guard {
         struct gpufree_snapshot *snapshot;   /* the look that the claim rests on */
         GF_VEC(size_t) gpus;                 /* the claimed ones: positions in it */
         char *label;                         /* "GPU 0-7" */
-        gf_strv environment;                 /* "CUDA_VISIBLE_DEVICES=GPU-…" */
+        struct gpufree_guard_result result;
+        struct gpufree_report *report; /* of the last look at the claimed GPUs; NULL */
+        gf_strv environment;           /* "CUDA_VISIBLE_DEVICES=GPU-…" */
 };
 
 /* A sentence for people, by way of the handler. */

@@ -44,6 +44,7 @@ struct gf_ending {
         bool begun, killing, told_stuck;
         int signal;
         uint64_t kill_at, stuck_at, next_look;
+        bool sent; /* the first signal */
         int signalled, killed;
         struct gf_cgroup *cgroup;
         struct gf_env *env;

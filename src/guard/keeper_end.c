@@ -17,8 +17,10 @@ void gf_ending_begin(struct gf_ending *ending, int signal, bool force, uint64_t 
 
         if (ending->begun && !force)
                 return;
-        if (!ending->begun)
+        if (!ending->begun) {
                 ending->signalled = 0;
+                ending->sent = false;
+        }
         ending->begun = true;
         ending->signal = force ? SIGKILL : signal;
         ending->kill_at = force ? now : gf_deadline_in(grace_ms);
@@ -77,9 +79,10 @@ int gf_ending_step(struct gf_ending *ending)
                 ending->next_look = now + KILL_LOOK_MS;
         } else {
                 /* The first signal once: a second one makes some programs give up what they were about to save. */
-                n = signal_all(ending, ending->signalled == 0 ? ending->signal : 0, &signalled);
-                if (ending->signalled == 0)
-                        ending->signalled = signalled > 0 ? signalled : 1;
+                n = signal_all(ending, ending->sent ? 0 : ending->signal, &signalled);
+                if (!ending->sent)
+                        ending->signalled = signalled;
+                ending->sent = true;
                 ending->next_look = now + LOOK_MS < ending->kill_at ? now + LOOK_MS : ending->kill_at;
         }
         if (n > 0)

@@ -197,24 +197,26 @@ static void came_to_an_end(struct gf_life *life)
         struct gpufree_guard *guard = life->guard;
         bool parked = p->at == GF_PARK_PARKING;
         const char *back = gf_park_signal_name(guard->options.unpark_on);
+        /* Not everything could be looked at: no reason to keep a claim; who takes the GPU next looks for itself. */
+        bool fine = p->outcome == GPUFREE_OK || p->outcome == GPUFREE_INCOMPLETE;
 
         gf_child_stop(&p->child);
         p->at = GF_PARK_PARKED;
-        if (parked && (p->pids.n == 0 || p->outcome != GPUFREE_OK)) {
+        if (parked && (p->pids.n == 0 || !fine)) {
                 p->wants_back = p->asker >= 0 && p->pids.n > 0;
                 p->retry_at = gf_now_ms();
                 gf_preempt_reply(life, false,
-                                 p->pids.n == 0 && p->outcome == GPUFREE_OK ? "it has nothing there to be parked."
-                                                                            : "it could not be parked; it says why.");
+                                 p->pids.n == 0 && fine ? "it has nothing there to be parked."
+                                                        : "it could not be parked; it says why.");
         }
         p->tries += !parked && p->pids.n > 0;
         if (p->pids.n == 0) {
-                if (parked && p->outcome == GPUFREE_OK)
+                if (parked && fine)
                         gf_guard_say(guard, "none of its processes holds %s: nothing was parked", guard->label);
                 else if (parked)
                         gf_guard_warn(guard, "it was not parked, and runs on");
                 runs_again(life);
-        } else if (parked && p->outcome == GPUFREE_OK) {
+        } else if (parked && fine) {
                 let_go(life);
         } else if (parked) {
                 gf_guard_warn(guard,

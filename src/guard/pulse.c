@@ -71,8 +71,8 @@ void gf_pulse_note(struct gf_pulse *pulse, uint64_t now_ms, uint64_t memory, uin
                 uint64_t ticks = apart(cpu_ticks, pulse->cpu_ticks);
 
                 pulse->percent = (unsigned)(ticks * 100000 / (ticks_per_second * ms));
-                moved = pulse->percent > (idle > PERCENT_IDLE ? idle : PERCENT_IDLE) || log != pulse->log ||
-                        processes != pulse->processes;
+                pulse->busy = pulse->percent > (idle > PERCENT_IDLE ? idle : PERCENT_IDLE);
+                moved = pulse->busy || log != pulse->log || processes != pulse->processes;
                 memory_moved = (memory == GPUFREE_UNKNOWN) != (pulse->memory == GPUFREE_UNKNOWN) ||
                                (memory != GPUFREE_UNKNOWN && apart(memory, pulse->memory) >= MEMORY_STEP);
         }
@@ -83,6 +83,7 @@ void gf_pulse_note(struct gf_pulse *pulse, uint64_t now_ms, uint64_t memory, uin
                 pulse->memory = memory; /* of the last step: slow growth adds up to one */
         }
         pulse->begun = true;
+        pulse->samples++;
         pulse->cpu_ticks = cpu_ticks;
         pulse->log = log;
         pulse->processes = processes;

@@ -6,7 +6,8 @@
 
 /* Does the command still get anywhere? Memory on its GPUs, processor time of its own, its log. */
 struct gf_pulse {
-        bool begun;
+        bool begun, busy; /* busy: more than heartbeats, since the sample before */
+        unsigned samples;
         uint64_t memory;              /* on all its GPUs; GPUFREE_UNKNOWN */
         uint64_t cpu_ticks, log;      /* so far */
         uint64_t sampled_ms;          /* when */

@@ -61,7 +61,8 @@ static void became_ready(struct gf_life *life)
         gf_probe_stop(&life->probe);
         if (life->guard->handler)
                 life->guard->handler(life->guard->userdata, GPUFREE_GUARD_PROGRESS, NULL);
-        gf_guard_say(life->guard, "ready after %s", gf_format_duration(gf_now_ms() - life->begun_ms, buf));
+        life->ready_ms = gf_now_ms() - life->begun_ms;
+        gf_guard_say(life->guard, "ready after %s", gf_format_duration(life->ready_ms, buf));
         notify("READY=1\n");
         if (life->guard->options.on_ready)
                 (void)gf_say(life->keeper.socket, GF_SAY_ON_READY, 0, 0, 0);
@@ -115,6 +116,29 @@ static void progress(const struct gf_life *life, uint64_t now)
                           line ? line : "");
 }
 
+/* Late, and not still for long enough to be called a hang: what it was doing is said as far as it was seen. */
+static void say_late(const struct gf_life *life, const char *limit, uint64_t flat)
+{
+        const struct gf_pulse *pulse = &life->pulse;
+        char since[GF_TEXT_MAX];
+
+        if (pulse->samples < 2)
+                gf_guard_warn(life->guard, "not ready after %s: too short a time to see whether it works or hangs",
+                              limit);
+        else if (pulse->busy)
+                gf_guard_warn(life->guard, "not ready after %s; it was working (%u %% processor)", limit,
+                              pulse->percent);
+        else if (pulse->moved_ms == pulse->sampled_ms)
+                gf_guard_warn(life->guard,
+                              "not ready after %s; its processors were idle (%u %%), but memory, log or processes "
+                              "still moved",
+                              limit, pulse->percent);
+        else
+                gf_guard_warn(life->guard,
+                              "not ready after %s; it was idle (%u %% processor), nothing had moved for %s", limit,
+                              pulse->percent, gf_format_duration(flat, since));
+}
+
 /* Why it is given up: the sentences, then the end. */
 static void give_up(struct gf_life *life, bool late, uint64_t now)
 {
@@ -128,11 +152,10 @@ static void give_up(struct gf_life *life, bool late, uint64_t now)
                 life->guard->handler(life->guard->userdata, GPUFREE_GUARD_PROGRESS, NULL);
         (void)gf_format_duration(late ? o->ready_timeout_ms : o->stall_timeout_ms, limit);
         (void)gf_format_duration(flat, still);
-        if (late && flat > 0 && flat >= 3 * PULSE_MS)
+        if (late && flat >= 3 * PULSE_MS)
                 gf_guard_warn(life->guard, "not ready after %s, and nothing has moved for %s: it hangs", limit, still);
         else if (late)
-                gf_guard_warn(life->guard, "not ready after %s; it was still working (%u %% processor)", limit,
-                              pulse->percent);
+                say_late(life, limit, flat);
         else
                 gf_guard_warn(life->guard, "nothing has moved for %s: it hangs", still);
         if (pulse->memory != GPUFREE_UNKNOWN)
@@ -146,6 +169,7 @@ static void give_up(struct gf_life *life, bool late, uint64_t now)
         if (life->follow->last[0] != '\0')
                 gf_guard_warn(life->guard, "last line of the log: \"%s\"", life->follow->last);
         life->failed_ready = true;
+        life->stalled = !late;
         life->ready_deadline = life->next_probe = life->next_pulse = GPUFREE_UNKNOWN;
         gf_probe_stop(&life->probe);
         (void)gf_say(life->keeper.socket, GF_SAY_END, o->ladder.signal, o->ladder.force, o->ladder.grace_ms);

@@ -196,6 +196,30 @@ static int code_of(const struct gf_life *life)
         return life->signal > 0 ? 128 + life->signal : life->status;
 }
 
+static enum gpufree_guard_readiness readiness_of(const struct gf_life *life)
+{
+        if (life->failed_ready)
+                return life->stalled ? GPUFREE_READY_STALLED : GPUFREE_READY_LATE;
+        if (life->guard->ready_kind == GF_READY_NONE)
+                return GPUFREE_READY_NOT_ASKED;
+        return life->ready ? GPUFREE_READY_YES : GPUFREE_READY_ENDED;
+}
+
+static void record(const struct gf_life *life)
+{
+        struct gpufree_guard_result *result = &life->guard->result;
+
+        result->pid = (int)life->command;
+        result->error = life->no_exec;
+        result->status = life->exited && life->signal == 0 ? life->status : -1;
+        result->signal = life->signal;
+        result->readiness = readiness_of(life);
+        result->ready_ms = result->readiness == GPUFREE_READY_YES ? life->ready_ms : GPUFREE_UNKNOWN;
+        result->signalled = life->signalled;
+        result->killed = life->killed;
+        result->stuck = life->stuck;
+}
+
 /* One life of the command, up to the verified GPUs. *ret_final: not to be started again. */
 static int live(struct gpufree_guard *guard, char *const argv[], int canary, struct gf_tty *tty,
                 struct gf_follow *follow, bool *ret_final, int *ret_code)
@@ -216,9 +240,11 @@ static int live(struct gpufree_guard *guard, char *const argv[], int canary, str
         ready_fd = life.ready_fd;
         if (r < 0)
                 return gf_fail(&guard->context->env, r, "starting the command: %s", strerror(-r));
+        guard->result.starts++;
         watch(&life);
         gf_child_stop(&life.park.child);
         conclude(&life);
+        record(&life);
         gf_probe_stop(&life.probe);
         gf_tty_restore(tty, life.signal > 0 || life.failed_ready);
         *ret_code = code_of(&life);
@@ -291,6 +317,7 @@ int gpufree_guard_run(gpufree_guard *guard, char *const argv[], int *ret_code)
         struct gf_env *env = &guard->context->env;
         struct gf_follow follow = GF_FOLLOW_NONE;
         struct gf_tty tty = GF_TTY_NONE;
+        uint64_t begun = gf_now_ms();
         int canary = -1, canary_pidfd = -1, r = 0;
 
         if (!argv || !argv[0])
@@ -314,5 +341,6 @@ int gpufree_guard_run(gpufree_guard *guard, char *const argv[], int *ret_code)
         gf_close(canary);
         gf_tty_done(&tty);
         gf_follow_done(&follow);
+        guard->result.elapsed_ms = gf_now_ms() - begun;
         return r;
 }

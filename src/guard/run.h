@@ -31,11 +31,12 @@ struct gf_life {
         int canary;   /* a socket; -1 */
         int ready_fd; /* the read end; -1 */
         pid_t command;
-        bool started, ready, exited, gone, failed_ready, asked_to_end, keeper_lost;
+        bool started, ready, exited, gone, failed_ready, stalled, asked_to_end, keeper_lost;
         int no_exec; /* errno */
         int status, signal;
         int signalled, killed, stuck;
         unsigned interrupts; /* asked to end, after the end began */
+        uint64_t ready_ms;   /* how long it took */
         uint64_t begun_ms, ready_deadline, next_probe, probe_pause, next_pulse;
 };
 

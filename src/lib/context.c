@@ -15,6 +15,7 @@ int gpufree_new(gpufree **ret_context)
                 return -ENOMEM;
         context->refs = 1;
         gf_env_init(&context->env);
+        context->env.keeps = true;
         if (gf_env_defaults(&context->env) < 0) {
                 gpufree_unref(context);
                 return -ENOMEM;

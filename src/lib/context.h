@@ -12,6 +12,7 @@ struct gpufree {
         struct gf_env env;
         struct gf_nvml *nvml;  /* NULL until the first look */
         struct gf_rules rules; /* of the configuration file */
+        bool park_silent;      /* asked whether something can be parked, libcuda did not answer in time */
         gpufree_event_handler on_event;
         void *event_userdata;
 };

@@ -169,11 +169,18 @@ int gpufree_story_new(gpufree *context, gpufree_snapshot *snapshot, pid_t pid, g
                 r = add_log(story);
         if (r >= 0)
                 r = gf_stop_find(&context->env, geteuid(), story->process, &stop);
+        if (r >= 0 && !context->park_silent)
+                r = gf_may_park_ask(&context->env, snapshot, story->process, &story->parking);
+        /* No answer in time: the next story does not wait for one as long again. */
+        if (r >= 0 && story->parking.answer == GF_MAY_UNKNOWN && story->parking.why)
+                context->park_silent = true;
         if (r >= 0)
                 r = gf_story_tell(story, &stop);
         gf_stop_done(&stop);
         if (r < 0) {
                 gpufree_story_unref(story);
+                if (r == -ECANCELED)
+                        return gf_fail(&context->env, r, "interrupted");
                 if (r == -ESRCH)
                         return gf_fail(&context->env, r, "there is no process %d (any more)", (int)pid);
                 return gf_fail(&context->env, r, "the story of process %d: %s", (int)pid, strerror(-r));
@@ -185,6 +192,17 @@ int gpufree_story_new(gpufree *context, gpufree_snapshot *snapshot, pid_t pid, g
 const gpufree_holder *gpufree_story_process(const gpufree_story *story)
 {
         return story ? story->process : NULL;
+}
+
+int gpufree_story_parking(const gpufree_story *story, enum gpufree_park_state *ret_state, const char **ret_why)
+{
+        if (!story || story->parking.answer == GF_MAY_UNKNOWN)
+                return -ENODATA;
+        if (ret_state)
+                *ret_state = story->parking.state;
+        if (ret_why)
+                *ret_why = story->parking.why;
+        return story->parking.answer == GF_MAY;
 }
 
 int gpufree_story_sentence(const gpufree_story *story, size_t index, const char **ret_topic, const char **ret_sentence)

@@ -147,6 +147,11 @@ int gpufree_holder_gpu(const gpufree_holder *holder, size_t position, int *ret_g
         return 0;
 }
 
+enum gpufree_witness gpufree_holder_gpu_witness(const gpufree_holder *holder, size_t position)
+{
+        return position < gpufree_holder_gpu_count(holder) ? holder->gpus.v[position].witness : GPUFREE_WITNESS_NONE;
+}
+
 const char *gpufree_holder_note(const gpufree_holder *holder, size_t index)
 {
         return holder && index < holder->notes.n ? holder->notes.v[index] : NULL;

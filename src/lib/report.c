@@ -24,6 +24,19 @@ uint64_t gpufree_report_elapsed_ms(const gpufree_report *report)
         return report ? report->elapsed_ms : GPUFREE_UNKNOWN;
 }
 
+int gpufree_report_timings(const gpufree_report *report, uint64_t *ret_planned_us, uint64_t *ret_signalled_us,
+                           uint64_t *ret_last_exit_us, uint64_t *ret_quiet_us, uint64_t *ret_verified_us)
+{
+        if (!report)
+                return -EINVAL;
+        GIVE(ret_planned_us, report->timings.planned);
+        GIVE(ret_signalled_us, report->timings.signalled);
+        GIVE(ret_last_exit_us, report->timings.last_exit);
+        GIVE(ret_quiet_us, report->timings.quiet);
+        GIVE(ret_verified_us, report->timings.verified);
+        return 0;
+}
+
 const gpufree_snapshot *gpufree_report_snapshot(const gpufree_report *report)
 {
         return report ? report->snapshot : NULL;
@@ -72,6 +85,23 @@ int gpufree_report_gpu(const gpufree_report *report, size_t position, const gpuf
         GIVE(ret_elapsed_ms, verdict->elapsed_ms);
         GIVE(ret_verified, verdict->verified);
         GIVE(ret_sentence, verdict->sentence);
+        return 0;
+}
+
+int gpufree_report_gpu_busy(const gpufree_report *report, size_t position, unsigned *ret_percent, const char **ret_why)
+{
+        const struct gf_gpu_verdict *verdict;
+
+        if (position >= gpufree_report_gpu_count(report))
+                return -ERANGE;
+        verdict = &report->gpus.v[position];
+        if (!verdict->busy_asked)
+                return -ENODATA;
+        if (!verdict->busy_known) {
+                GIVE(ret_why, verdict->busy_why);
+                return -EOPNOTSUPP;
+        }
+        GIVE(ret_percent, verdict->busy);
         return 0;
 }
 

@@ -22,6 +22,18 @@ const char *gpufree_snapshot_method_reason(const gpufree_snapshot *snapshot)
         return snapshot ? snapshot->scan.method_reason : NULL;
 }
 
+bool gpufree_snapshot_witness(const gpufree_snapshot *snapshot, const char **ret_reason, uint64_t *ret_load_us,
+                              uint64_t *ret_pass_us)
+{
+        if (ret_reason)
+                *ret_reason = snapshot ? snapshot->witness.reason : NULL;
+        if (ret_load_us)
+                *ret_load_us = snapshot ? snapshot->witness.load_us : 0;
+        if (ret_pass_us)
+                *ret_pass_us = snapshot ? snapshot->witness.pass_us : 0;
+        return snapshot && snapshot->witness.asked;
+}
+
 uint64_t gpufree_snapshot_elapsed_us(const gpufree_snapshot *snapshot)
 {
         return snapshot ? snapshot->elapsed_us : GPUFREE_UNKNOWN;

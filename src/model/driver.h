@@ -40,7 +40,9 @@ struct gf_driver_gpu {
         struct gf_memory memory;
         bool lists_ok; /* every list that this driver has could be read, none was cut short */
         bool mig;
-        bool lost; /* the driver cannot use it: off the bus, or waiting for a reset */
+        bool busy_known;                            /* only where it was asked for */
+        unsigned busy;                              /* percent of the GPU as a whole, 0 to 100 */
+        bool lost;                                  /* the driver cannot use it: off the bus, or waiting for a reset */
         char error[256];                            /* a sentence with the next step; "" */
         GF_VEC(struct gf_driver_process) processes; /* each PID once per instance */
         GF_VEC(struct gf_driver_mig) migs;

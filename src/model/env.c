@@ -19,6 +19,8 @@ int gf_env_defaults(struct gf_env *env)
 
 void gf_env_done(struct gf_env *env)
 {
+        if (env->kept)
+                env->kept_free(env->kept);
         free(env->dev_root);
         free(env->proc_root);
         free(env->sys_root);

@@ -23,6 +23,13 @@ struct gf_env {
         int cancel_fd; /* readable: stop with -ECANCELED; -1 none */
         gf_strv paths; /* positional devices as given; none: every GPU device */
         char *error;   /* the last failure, a sentence; see gf_fail() */
+        /*
+         * What a scanner loaded, for its next look: loading takes longer than looking. Only with `keeps`; ended by
+         * gf_env_done(), which need not know what it is.
+         */
+        bool keeps;
+        void *kept;
+        void (*kept_free)(void *kept);
 };
 
 void gf_env_init(struct gf_env *env); /* strings NULL: gf_env_defaults() fills them */

@@ -44,6 +44,7 @@ gpufree_snapshot *gpufree_snapshot_unref(gpufree_snapshot *snapshot)
         gf_inventory_done(&snapshot->inventory);
         gf_driver_report_done(&snapshot->driver);
         gf_scan_done(&snapshot->scan);
+        gf_witness_done(&snapshot->witness);
         for (size_t i = 0; i < snapshot->holders.n; i++)
                 gf_holder_done(&snapshot->holders.v[i]);
         gf_vec_done(&snapshot->holders);

@@ -12,6 +12,7 @@
 #include "model/driver.h"
 #include "model/ident.h"
 #include "model/scan.h"
+#include "model/witness.h"
 
 /* A container, unit, job, VM, session that a process belongs to. */
 struct gf_owner {
@@ -57,8 +58,10 @@ struct gf_device_use {
 struct gf_gpu_use {
         int gpu; /* position in the inventory */
         uint64_t memory;
-        bool context;   /* holds it; false: merely open */
-        bool listed;    /* the driver lists this PID there */
+        bool context; /* holds it; false: merely open */
+        bool listed;  /* the driver lists this PID there */
+        bool doubted; /* a context by the driver's structures alone, which its complete lists do not have */
+        enum gpufree_witness witness;
         bool inherited; /* memory is booked to a dead process, this one keeps it */
         bool sampled;   /* `busy` is known */
         unsigned busy;  /* percent of the time sampled */
@@ -100,6 +103,7 @@ struct gpufree_snapshot {
         struct gf_inventory inventory;
         struct gf_driver_report driver;
         struct gf_scan scan;
+        struct gf_witness witness;
         GF_VEC(struct gpufree_holder) holders;
         GF_VEC(struct gf_dead) dead;
         GF_VEC(struct gf_dmabuf) dmabufs;

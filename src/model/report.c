@@ -8,6 +8,8 @@ int gf_report_new(struct gpufree_snapshot *snapshot, struct gpufree_report **ret
         if (!report)
                 return -ENOMEM;
         report->snapshot = gpufree_snapshot_ref(snapshot);
+        report->timings = (struct gf_timings){ GPUFREE_UNKNOWN, GPUFREE_UNKNOWN, GPUFREE_UNKNOWN, GPUFREE_UNKNOWN,
+                                               GPUFREE_UNKNOWN };
         *ret_report = report;
         return 0;
 }
@@ -29,8 +31,10 @@ gpufree_report *gpufree_report_unref(gpufree_report *report)
                 free(report->fates.v[i].detail);
         }
         gf_vec_done(&report->fates);
-        for (size_t i = 0; i < report->gpus.n; i++)
+        for (size_t i = 0; i < report->gpus.n; i++) {
                 free(report->gpus.v[i].sentence);
+                free(report->gpus.v[i].busy_why);
+        }
         gf_vec_done(&report->gpus);
         for (size_t i = 0; i < report->stops.n; i++) {
                 free(report->stops.v[i].owner);

@@ -49,6 +49,16 @@ struct gf_gpu_verdict {
         uint64_t used_before, used_after, elapsed_ms;
         bool verified;
         char *sentence;
+        /* Of a quiet time: what the driver last said of it. */
+        bool busy_asked, busy_known;
+        unsigned busy;  /* percent */
+        char *busy_why; /* a sentence, where it was asked and is not known */
+};
+
+/* When a kill had come how far, in µs; GPUFREE_UNKNOWN: it had not. */
+struct gf_timings {
+        uint64_t planned;                               /* how long the look took that the plan was made from */
+        uint64_t signalled, last_exit, quiet, verified; /* since the plan began to be carried out */
 };
 
 struct gpufree_report {
@@ -59,6 +69,7 @@ struct gpufree_report {
         GF_VEC(struct gf_fate_entry) fates;
         GF_VEC(struct gf_gpu_verdict) gpus;
         GF_VEC(struct gf_stop_entry) stops;
+        struct gf_timings timings;
 };
 int gf_report_new(struct gpufree_snapshot *snapshot, struct gpufree_report **ret_report);
 void gf_report_set_snapshot(struct gpufree_report *report, struct gpufree_snapshot *snapshot);

@@ -7,5 +7,6 @@ void gf_scan_done(struct gf_scan *scan)
         gf_vec_done(&scan->hits);
         gf_vec_done(&scan->refused);
         gf_vec_done(&scan->opaque);
+        gf_vec_done(&scan->missed);
         *scan = (struct gf_scan){ 0 };
 }

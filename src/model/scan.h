@@ -10,6 +10,12 @@
 #include "gpufree.h"
 #include "model/ident.h"
 
+/* A character device by a name that leads to it. */
+struct gf_node {
+        const char *path;
+        dev_t rdev;
+};
+
 /* What a scanner looks for. Borrowed from the inventory. */
 struct gf_wanted {
         const dev_t *chr; /* sorted numbers of character devices */
@@ -21,6 +27,8 @@ struct gf_wanted {
         size_t n_only;
         const pid_t *skip; /* never looked at (gpufree's own) */
         size_t n_skip;
+        const struct gf_node *nodes; /* of the character devices; for counting how often they are open */
+        size_t n_nodes;
 };
 
 /* One thing found: this thread keeps this device open in this way. */
@@ -52,6 +60,12 @@ struct gf_refused {
         const char *what; /* static: "fd", "maps", "task", "fdinfo" */
 };
 
+/* Open files of a device, by the kernel's count, that are in no process that was looked at. */
+struct gf_missed {
+        dev_t rdev;
+        uint64_t n;
+};
+
 /* The answer of a scanner. */
 struct gf_scan {
         enum gpufree_scan_method method;
@@ -69,6 +83,7 @@ struct gf_scan {
          */
         uint64_t opaque_queues;
         GF_VEC(pid_t) opaque;
+        GF_VEC(struct gf_missed) missed; /* only where the kernel's count can be read (BPF) */
         uint64_t elapsed_us;
 };
 

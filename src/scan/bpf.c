@@ -32,7 +32,7 @@ static int unusable(char **ret_reason, const char *text)
 }
 
 /* An iterator shows the processes of the opener's PID namespace. Where /proc shows more, or others, /proc is right. */
-static int check_place(struct gf_env *env, char **ret_reason)
+int gf_bpf_check_place(struct gf_env *env, char **ret_reason)
 {
         _cleanup_free_ char *self = NULL;
         _cleanup_close_ int fd = -1;
@@ -213,9 +213,11 @@ static int agree(const gf_bpf_records *earlier, gf_bpf_records *later, pid_list 
         return 0;
 }
 
-/* Another driver's buffers (cameras, display, plain memory) are none of our business. */
+/* Another driver's buffers (cameras, display, plain memory) are none of our business, nor is what we have ourselves. */
 static bool wanted_record(const struct gf_bpf_record *record)
 {
+        if (record->flags & GF_BPF_OWN)
+                return false;
         return !(record->flags & GF_BPF_DMABUF) || gf_dmabuf_is_gpu(record->exporter);
 }
 
@@ -317,13 +319,19 @@ static int confirm_all(struct gf_env *env, const gf_bpf_records *records, pid_li
 static int look(struct gf_env *env, const struct gf_wanted *wanted, struct gf_bpf *bpf, struct gf_scan *scan)
 {
         gf_bpf_records first = { 0 }, second = { 0 };
+        _cleanup_(gf_bpf_watch_freep) struct gf_bpf_watch *watch = NULL;
         pid_list seen = { 0 }, unsure = { 0 };
         int r;
 
-        r = gf_bpf_pass(bpf, env->cancel_fd, NULL, 0, &first);
+        r = gf_bpf_watch_open(wanted, bpf, &watch);
+        if (r >= 0)
+                r = gf_bpf_pass(bpf, env->cancel_fd, NULL, 0, &first);
         if (r < 0)
                 goto out;
         gf_bpf_counts(bpf, &scan->processes, &scan->threads);
+        r = gf_bpf_watch_judge(watch, bpf, env->cancel_fd, &first, scan);
+        if (r < 0)
+                goto out;
         drop_unwanted(&first);
         gf_bpf_sort(&first);
         r = processes_of(&first, &seen);
@@ -349,13 +357,62 @@ out:
         return r;
 }
 
+static void free_kept(void *kept)
+{
+        (void)gf_bpf_free(kept);
+}
+
+static struct gf_bpf *take_kept(struct gf_env *env, const struct gf_wanted *wanted)
+{
+        struct gf_bpf *bpf = env->kept;
+
+        env->kept = NULL;
+        if (bpf && !gf_bpf_reuse(bpf, wanted))
+                bpf = gf_bpf_free(bpf);
+        return bpf;
+}
+
+static void keep(struct gf_env *env, struct gf_bpf *bpf)
+{
+        env->kept = bpf;
+        env->kept_free = free_kept;
+}
+
+/* With the programs of the look before. -EOPNOTSUPP: there are none that serve, or they served no more. */
+static int look_again(struct gf_env *env, const struct gf_wanted *wanted, struct gf_scan *scan)
+{
+        _cleanup_(gf_bpf_freep) struct gf_bpf *bpf = take_kept(env, wanted);
+        int r;
+
+        if (!bpf)
+                return -EOPNOTSUPP;
+        r = look(env, wanted, bpf, scan);
+        if (r >= 0)
+                keep(env, TAKE(bpf));
+        return r < 0 && r != -ECANCELED && r != -ENOMEM ? -EOPNOTSUPP : r;
+}
+
+static int answer(struct gf_scan *scan, uint64_t begin, struct gf_scan *ret_scan)
+{
+        scan->elapsed_us = gf_now_us() - begin;
+        *ret_scan = *scan;
+        *scan = (struct gf_scan){ 0 };
+        return 0;
+}
+
 int gf_scan_bpf(struct gf_env *env, const struct gf_wanted *wanted, struct gf_scan *ret_scan, char **ret_reason)
 {
+        _cleanup_(gf_scan_done) struct gf_scan again = { .method = GPUFREE_SCAN_BPF };
         uint64_t begin = gf_now_us();
         int r;
 
-        r = check_place(env, ret_reason);
+        r = gf_bpf_check_place(env, ret_reason);
         if (r < 0)
+                return r;
+        r = look_again(env, wanted, &again);
+        if (r >= 0)
+                return answer(&again, begin, ret_scan);
+        if (r == -ECANCELED || r == -ENOMEM)
                 return r;
         for (enum gf_bpf_variant variant = GF_BPF_VARIANT_FAST;; variant++) {
                 _cleanup_(gf_scan_done) struct gf_scan scan = { .method = GPUFREE_SCAN_BPF };
@@ -365,10 +422,9 @@ int gf_scan_bpf(struct gf_env *env, const struct gf_wanted *wanted, struct gf_sc
                 if (r >= 0)
                         r = look(env, wanted, bpf, &scan);
                 if (r >= 0) {
-                        scan.elapsed_us = gf_now_us() - begin;
-                        *ret_scan = scan;
-                        scan = (struct gf_scan){ 0 };
-                        return 0;
+                        if (env->keeps)
+                                keep(env, TAKE(bpf));
+                        return answer(&scan, begin, ret_scan);
                 }
                 if (r == -ECANCELED || r == -ENOMEM)
                         return r;

@@ -15,6 +15,9 @@
 /* Far beyond any real machine; a bound on what we keep in memory. */
 #define RECORDS_MAX (200u * 1000u)
 
+/* Room for the processes that a first pass finds something of. */
+#define PIDS_FOUND 16384u
+
 enum {
         FILTER_NONE,
         FILTER_SKIP,
@@ -28,6 +31,11 @@ struct gf_bpf {
         int wanted_fd, pids_fd;
         unsigned round;
         uint64_t processes, threads;
+        /* What it was loaded for, and what was put into the map of PIDs since. */
+        dev_t *chr, *blk;
+        size_t n_chr, n_blk, room;
+        bool dmabufs;
+        GF_VEC(__u32) pids;
 };
 
 struct gf_bpf *gf_bpf_free(struct gf_bpf *bpf)
@@ -36,6 +44,9 @@ struct gf_bpf *gf_bpf_free(struct gf_bpf *bpf)
                 return NULL;
         gf_bpf_fast__destroy(bpf->fast);
         gf_bpf_vma__destroy(bpf->vma);
+        free(bpf->chr);
+        free(bpf->blk);
+        gf_vec_done(&bpf->pids);
         free(bpf);
         return NULL;
 }
@@ -58,12 +69,15 @@ static int add_wanted(int fd, const dev_t *numbers, size_t n, bool block)
         return 0;
 }
 
-static int add_pids(int fd, const pid_t *pids, size_t n, __u32 round)
+static int add_pids(struct gf_bpf *bpf, const pid_t *pids, size_t n, __u32 round)
 {
         for (size_t i = 0; i < n; i++) {
-                __u32 key = (__u32)pids[i];
+                __u32 *key = gf_vec_add(&bpf->pids);
 
-                if (skel_map_update_elem(fd, &key, &round, 0) < 0)
+                if (!key)
+                        return -ENOMEM;
+                *key = (__u32)pids[i];
+                if (skel_map_update_elem(bpf->pids_fd, key, &round, 0) < 0)
                         return -errno;
         }
         return 0;
@@ -100,10 +114,53 @@ static int load_error(int r)
                 _r;                                                                                                    \
         })
 
+static int copy_numbers(const dev_t *from, size_t n, dev_t **ret, size_t *ret_n)
+{
+        *ret = calloc(n + 1, sizeof(**ret));
+        if (!*ret)
+                return -ENOMEM;
+        if (n > 0)
+                memcpy(*ret, from, n * sizeof(**ret));
+        *ret_n = n;
+        return 0;
+}
+
+static int remember(struct gf_bpf *bpf, const struct gf_wanted *wanted, size_t room)
+{
+        int r = copy_numbers(wanted->chr, wanted->n_chr, &bpf->chr, &bpf->n_chr);
+
+        bpf->dmabufs = wanted->dmabufs;
+        bpf->room = room;
+        return r < 0 ? r : copy_numbers(wanted->blk, wanted->n_blk, &bpf->blk, &bpf->n_blk);
+}
+
+/* Whom the first pass is about. */
+static int choose_pids(struct gf_bpf *bpf, const struct gf_wanted *wanted)
+{
+        if (!wanted->only) {
+                if (wanted->n_skip == 0)
+                        return 0;
+                bpf->round = 1;
+                return add_pids(bpf, wanted->skip, wanted->n_skip, bpf->round);
+        }
+        bpf->round = 2;
+        for (size_t i = 0; i < wanted->n_only; i++) {
+                int r;
+
+                if (wanted->n_skip &&
+                    bsearch(&wanted->only[i], wanted->skip, wanted->n_skip, sizeof(pid_t), gf_bpf_pid_compare))
+                        continue;
+                r = add_pids(bpf, &wanted->only[i], 1, bpf->round);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
 int gf_bpf_open(enum gf_bpf_variant variant, const struct gf_wanted *wanted, struct gf_bpf **ret_bpf)
 {
         _cleanup_(gf_bpf_freep) struct gf_bpf *bpf = calloc(1, sizeof(*bpf));
-        size_t n_wanted = wanted->n_chr + wanted->n_blk, n_pids = wanted->n_skip + wanted->n_only + 16384;
+        size_t n_wanted = wanted->n_chr + wanted->n_blk, n_pids = wanted->n_skip + wanted->n_only + PIDS_FOUND;
         int r;
 
         if (!bpf)
@@ -120,25 +177,37 @@ int gf_bpf_open(enum gf_bpf_variant variant, const struct gf_wanted *wanted, str
         if (r < 0)
                 return r;
         r = add_wanted(bpf->wanted_fd, wanted->blk, wanted->n_blk, true);
+        if (r >= 0)
+                r = remember(bpf, wanted, n_pids);
+        if (r >= 0)
+                r = choose_pids(bpf, wanted);
         if (r < 0)
                 return r;
-        if (wanted->only) {
-                bpf->round = 2;
-                for (size_t i = 0; i < wanted->n_only; i++)
-                        if (!wanted->n_skip || !bsearch(&wanted->only[i], wanted->skip, wanted->n_skip, sizeof(pid_t),
-                                                        gf_bpf_pid_compare)) {
-                                r = add_pids(bpf->pids_fd, &wanted->only[i], 1, bpf->round);
-                                if (r < 0)
-                                        return r;
-                        }
-        } else if (wanted->n_skip) {
-                bpf->round = 1;
-                r = add_pids(bpf->pids_fd, wanted->skip, wanted->n_skip, bpf->round);
-                if (r < 0)
-                        return r;
-        }
         *ret_bpf = TAKE(bpf);
         return 0;
+}
+
+static bool same_numbers(const dev_t *a, size_t n_a, const dev_t *b, size_t n_b)
+{
+        return n_a == n_b && (n_a == 0 || memcmp(a, b, n_a * sizeof(*a)) == 0);
+}
+
+bool gf_bpf_reuse(struct gf_bpf *bpf, const struct gf_wanted *wanted)
+{
+        if (bpf->dmabufs != wanted->dmabufs || wanted->n_skip + wanted->n_only + PIDS_FOUND > bpf->room ||
+            !same_numbers(bpf->chr, bpf->n_chr, wanted->chr, wanted->n_chr) ||
+            !same_numbers(bpf->blk, bpf->n_blk, wanted->blk, wanted->n_blk))
+                return false;
+        for (size_t i = 0; i < bpf->pids.n; i++)
+                if (skel_map_delete_elem(bpf->pids_fd, &bpf->pids.v[i]) < 0 && errno != ENOENT)
+                        return false;
+        bpf->pids.n = 0;
+        bpf->round = 0;
+        if (bpf->fast)
+                bpf->fast->bss->processes = bpf->fast->bss->threads = 0;
+        else
+                bpf->vma->bss->processes = bpf->vma->bss->threads = 0;
+        return choose_pids(bpf, wanted) >= 0;
 }
 
 static bool cancelled(int cancel_fd)
@@ -206,6 +275,7 @@ static int iterate(int prog_fd, int cancel_fd, gf_bpf_records *records)
                 (bss)->want_round = (r);                                                                               \
                 (bss)->cur_pid = 0;                                                                                    \
                 (bss)->last_file = 0;                                                                                  \
+                (bss)->watch_begun = 0;                                                                                \
         } while (0)
 
 int gf_bpf_pass(struct gf_bpf *bpf, int cancel_fd, const pid_t *pids, size_t n_pids, gf_bpf_records *records)
@@ -218,7 +288,7 @@ int gf_bpf_pass(struct gf_bpf *bpf, int cancel_fd, const pid_t *pids, size_t n_p
                 bpf->round = bpf->round < 2 ? 2 : bpf->round + 1;
                 filter = FILTER_ONLY;
                 /* Those to be skipped are never found: they have the value 1 or none. */
-                r = add_pids(bpf->pids_fd, pids, n_pids, bpf->round);
+                r = add_pids(bpf, pids, n_pids, bpf->round);
                 if (r < 0)
                         return r;
         }
@@ -240,6 +310,30 @@ int gf_bpf_pass(struct gf_bpf *bpf, int cancel_fd, const pid_t *pids, size_t n_p
                 bpf->threads = bpf->fast ? bpf->fast->bss->threads : bpf->vma->bss->threads;
         }
         return 0;
+}
+
+void gf_bpf_watch_set(struct gf_bpf *bpf, const int *fds, size_t n)
+{
+        int *to = bpf->fast ? bpf->fast->bss->watch_fd : bpf->vma->bss->watch_fd;
+
+        n = n < GF_BPF_WATCH_MAX ? n : GF_BPF_WATCH_MAX;
+        if (n > 0)
+                memcpy(to, fds, n * sizeof(*fds));
+        if (bpf->fast)
+                bpf->fast->bss->watch_n = (unsigned)n;
+        else
+                bpf->vma->bss->watch_n = (unsigned)n;
+}
+
+bool gf_bpf_watch_get(const struct gf_bpf *bpf, size_t i, uint32_t *ret_opens)
+{
+        uint32_t before = bpf->fast ? bpf->fast->bss->watch_before[i] : bpf->vma->bss->watch_before[i];
+        uint32_t after = bpf->fast ? bpf->fast->bss->watch_after[i] : bpf->vma->bss->watch_after[i];
+
+        if (before == GF_BPF_UNCOUNTED || after == GF_BPF_UNCOUNTED)
+                return false;
+        *ret_opens = before < after ? before : after;
+        return true;
 }
 
 void gf_bpf_counts(const struct gf_bpf *bpf, uint64_t *ret_processes, uint64_t *ret_threads)

@@ -16,6 +16,14 @@ int gf_scan_run(struct gf_env *env, const struct gf_wanted *wanted, struct gf_sc
 int gf_scan_proc(struct gf_env *env, const struct gf_wanted *wanted, struct gf_scan *ret_scan);
 int gf_scan_bpf(struct gf_env *env, const struct gf_wanted *wanted, struct gf_scan *ret_scan, char **ret_reason);
 
+/*
+ * Does this process have a wanted device open that `counts`? The leader's descriptors alone, in the caller's own
+ * thread: a fraction of what a scan takes, for who may be gone before one has begun. 1: yes; everything else, 0 and
+ * -errno, says nothing: a scan tells.
+ */
+int gf_scan_glance(struct gf_env *env, const struct gf_wanted *wanted, const struct gf_ident *id,
+                   bool (*counts)(const struct gf_hit *hit, void *userdata), void *userdata);
+
 /* Reads what /proc says about a process. -ESRCH: it is gone, or the PID is another process now. */
 int gf_facts_read(struct gf_env *env, const struct gf_ident *id, struct gf_facts *ret_facts);
 

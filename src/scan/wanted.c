@@ -34,6 +34,15 @@ int gf_wanted_make(const struct gf_inventory *inventory, bool paths_only, struct
                         return -ENOMEM;
                 }
                 *number = device->rdev;
+                if (!device->block && device->path) {
+                        struct gf_node *node = gf_vec_add(&set.nodes);
+
+                        if (!node) {
+                                gf_wanted_set_done(&set);
+                                return -ENOMEM;
+                        }
+                        *node = (struct gf_node){ .path = device->path, .rdev = device->rdev };
+                }
         }
         set.chr.n = unique(set.chr.v, set.chr.n);
         set.blk.n = unique(set.blk.v, set.blk.n);
@@ -41,6 +50,8 @@ int gf_wanted_make(const struct gf_inventory *inventory, bool paths_only, struct
         set.wanted.n_chr = set.chr.n;
         set.wanted.blk = set.blk.v;
         set.wanted.n_blk = set.blk.n;
+        set.wanted.nodes = set.nodes.v;
+        set.wanted.n_nodes = set.nodes.n;
         set.wanted.dmabufs = !paths_only;
         *ret_set = set;
         return 0;
@@ -58,6 +69,7 @@ void gf_wanted_set_done(struct gf_wanted_set *set)
 {
         gf_vec_done(&set->chr);
         gf_vec_done(&set->blk);
+        gf_vec_done(&set->nodes);
         set->wanted = (struct gf_wanted){ 0 };
 }
 

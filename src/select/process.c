@@ -45,13 +45,34 @@ static bool is_long_id(const char *id)
         return strlen(id) >= LONG_ID && strspn(id, "0123456789abcdef-") == strlen(id);
 }
 
-static bool container_is(const struct gf_owner *owner, const char *name)
+/* The word in front of a colon, as in a label: Proxmox's containers are shown as LXC's, "pct" are Proxmox's alone. */
+static bool runtime_is(const struct gf_owner *owner, const char *word, size_t n)
 {
-        if (!gf_streq(owner->kind, "container") && !gf_streq(owner->kind, "pod"))
-                return false;
+        static const char *const also[][2] = { { "lxc", "proxmox" }, { "pct", "proxmox" } };
+
+        for (size_t i = 0; i < ELEMENTSOF(also); i++)
+                if (strlen(also[i][0]) == n && strncmp(word, also[i][0], n) == 0 &&
+                    gf_streq(owner->runtime, also[i][1]))
+                        return true;
+        return (strlen(owner->kind) == n && strncmp(word, owner->kind, n) == 0) ||
+               (owner->runtime && strlen(owner->runtime) == n && strncmp(word, owner->runtime, n) == 0);
+}
+
+static bool container_named(const struct gf_owner *owner, const char *name)
+{
         if (gf_streq(owner->id, name) || gf_streq(owner->name, name))
                 return true;
         return owner->id && is_long_id(owner->id) && strlen(name) >= SHORTEST_PREFIX && gf_startswith(owner->id, name);
+}
+
+static bool container_is(const struct gf_owner *owner, const char *name)
+{
+        const char *colon = strchr(name, ':');
+
+        if (!gf_streq(owner->kind, "container") && !gf_streq(owner->kind, "pod"))
+                return false;
+        return container_named(owner, name) ||
+               (colon && runtime_is(owner, name, (size_t)(colon - name)) && container_named(owner, colon + 1));
 }
 
 static bool unit_is(const struct gf_owner *owner, const char *name)

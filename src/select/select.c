@@ -62,7 +62,26 @@ static bool is_named(const struct gpufree_selection *selection, const struct gpu
         return false;
 }
 
-static int protect(const struct gpufree_selection *selection, const struct gf_self *self, struct gpufree_holder *holder)
+/* Of the GPUs that are meant, it holds each by the driver's structures alone, against the driver's lists. */
+static bool is_doubted(const struct gpufree_snapshot *snapshot, const struct gpufree_holder *holder)
+{
+        bool doubted = false;
+
+        for (size_t i = 0; i < holder->gpus.n; i++) {
+                const struct gf_gpu_use *use = &holder->gpus.v[i];
+
+                if (use->gpu < 0 || (size_t)use->gpu >= snapshot->inventory.gpus.n ||
+                    !snapshot->inventory.gpus.v[use->gpu].selected || !gf_use_holds(use))
+                        continue;
+                if (!use->doubted)
+                        return false;
+                doubted = true;
+        }
+        return doubted;
+}
+
+static int protect(const struct gpufree_snapshot *snapshot, const struct gpufree_selection *selection,
+                   const struct gf_self *self, struct gpufree_holder *holder)
 {
         _cleanup_free_ char *why = NULL;
         bool absolute = false;
@@ -71,6 +90,12 @@ static int protect(const struct gpufree_selection *selection, const struct gf_se
         r = gf_protect(self, holder, &why, &absolute);
         if (r < 0)
                 return r;
+        if (r == 0 && is_doubted(snapshot, holder)) {
+                why = strdup("only the driver's own structures show a context of its on this GPU, its lists do not; "
+                             "ended only when named");
+                if (!why)
+                        return -ENOMEM;
+        }
         free(holder->protected_why);
         holder->protected_why = TAKE(why);
         holder->protected_absolute = absolute;
@@ -145,7 +170,7 @@ int gf_select_holders(const struct gpufree_selection *selection, const struct gf
                 r = add_notes(holder, snapshot->initial_pidns);
                 if (r < 0)
                         return r;
-                r = protect(selection, self, holder);
+                r = protect(snapshot, selection, self, holder);
                 if (r < 0)
                         return r;
                 holder->selected = false;

@@ -141,10 +141,9 @@ static char **pointers(const gf_strv *list)
 }
 
 /* In the child: nothing that takes memory or locks. */
-_Noreturn static void child(const char *path, char *const *argv, char *const *envp, int output, pid_t parent)
+_Noreturn static void child(const char *path, char *const *argv, char *const *envp, int input, int output, pid_t parent)
 {
         sigset_t none;
-        int null;
 
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
@@ -154,8 +153,7 @@ _Noreturn static void child(const char *path, char *const *argv, char *const *en
                 (void)signal(s, SIG_DFL);
         (void)sigemptyset(&none);
         (void)sigprocmask(SIG_SETMASK, &none, NULL);
-        null = open("/dev/null", O_RDONLY);
-        if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
+        if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
                 _exit(127);
         (void)syscall(SYS_close_range, 3U, ~0U, 0U);
         if (chdir("/") < 0)
@@ -251,14 +249,46 @@ static int finish_output(char *buf, size_t n, struct gf_command_result *result)
         return gf_strset(&result->output, buf);
 }
 
+/* What the program reads: all of it is in the pipe before anybody reads. */
+static int open_input(const char *input)
+{
+        _cleanup_close_ int read_end = -1, write_end = -1;
+        size_t n = input ? strlen(input) : 0;
+        int fds[2], fd;
+        ssize_t k;
+
+        if (!input) {
+                fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+                return fd < 0 ? -errno : fd;
+        }
+        if (n > PIPE_BUF)
+                return -E2BIG;
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        read_end = fds[0];
+        write_end = fds[1];
+        do
+                k = write(write_end, input, n);
+        while (k < 0 && errno == EINTR);
+        if (k < 0)
+                return -errno;
+        return (size_t)k == n ? TAKE_FD(read_end) : -EIO;
+}
+
 int gf_command_run(const char *path, const gf_strv *argv, uint64_t timeout_ms, int cancel_fd,
                    struct gf_command_result *ret_result)
+{
+        return gf_command_talk(path, argv, NULL, NULL, timeout_ms, cancel_fd, ret_result);
+}
+
+int gf_command_talk(const char *path, const gf_strv *argv, const char *input, const char *variable, uint64_t timeout_ms,
+                    int cancel_fd, struct gf_command_result *ret_result)
 {
         _cleanup_(gf_strv_done) gf_strv env = { 0 };
         _cleanup_(gf_command_result_done) struct gf_command_result result = { 0 };
         _cleanup_free_ char **args = NULL, **envp = NULL;
         _cleanup_free_ char *buf = malloc(OUTPUT_MAX + 1);
-        _cleanup_close_ int in = -1, out = -1, pidfd = -1;
+        _cleanup_close_ int in = -1, out = -1, pidfd = -1, stdin_fd = -1;
         uint64_t begin = now_ms(), deadline = GPUFREE_UNKNOWN;
         pid_t pid, self = getpid();
         int fds[2], r;
@@ -269,10 +299,15 @@ int gf_command_run(const char *path, const gf_strv *argv, uint64_t timeout_ms, i
         if (timeout_ms != GPUFREE_UNKNOWN && __builtin_add_overflow(begin, timeout_ms, &deadline))
                 deadline = GPUFREE_UNKNOWN;
         r = make_environment(&env);
+        if (r == 0 && variable)
+                r = gf_strv_add(&env, variable);
         args = pointers(argv);
         envp = pointers(&env);
         if (r < 0 || !args || !envp || !buf)
                 return -ENOMEM;
+        stdin_fd = open_input(input);
+        if (stdin_fd < 0)
+                return stdin_fd;
         if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
                 return -errno;
         in = fds[0];
@@ -283,7 +318,7 @@ int gf_command_run(const char *path, const gf_strv *argv, uint64_t timeout_ms, i
         if (pid < 0)
                 return -errno;
         if (pid == 0)
-                child(path, args, envp, out, self);
+                child(path, args, envp, stdin_fd, out, self);
         (void)setpgid(pid, pid);
         out = gf_close(out);
         pidfd = (int)syscall(SYS_pidfd_open, pid, 0U);

@@ -38,3 +38,9 @@ void gf_command_result_done(struct gf_command_result *result);
  */
 int gf_command_run(const char *path, const gf_strv *argv, uint64_t timeout_ms, int cancel_fd,
                    struct gf_command_result *ret_result);
+/*
+ * The same with `input` on its standard input (at most a pipe's atomic 4096 bytes; NULL: nothing) and one variable
+ * more, "NAME=value" (NULL: none). -E2BIG.
+ */
+int gf_command_talk(const char *path, const gf_strv *argv, const char *input, const char *variable, uint64_t timeout_ms,
+                    int cancel_fd, struct gf_command_result *ret_result);

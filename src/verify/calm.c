@@ -13,6 +13,8 @@
 
 #define FIRST_PAUSE_MS 100
 #define LAST_PAUSE_MS 2000
+/* The driver's figure is of its last sampling period, a sixth of a second to a second: none falls between two of these.
+ */
 #define QUIET_PAUSE_MS 250
 
 struct calm {
@@ -78,23 +80,49 @@ static int look(struct calm *c)
         return 0;
 }
 
-/* The figures alone, cheaply. 1: `holds` for every judged GPU, 0: not for one of them, or it is not known. */
-static int measure(struct calm *c,
-                   bool (*holds)(const struct calm *c, const struct gf_gpu_verdict *verdict, uint64_t used))
+typedef bool condition(const struct calm *c, const struct gf_gpu_verdict *verdict, uint64_t used);
+
+/* What the driver says of this GPU's work. What it does not say is neither busy nor quiet: it is said to be unknown. */
+static int note_busy(const struct gpufree_gpu *gpu, const struct gf_driver_report *driver,
+                     struct gf_gpu_verdict *verdict)
+{
+        const struct gf_driver_gpu *said = gf_driver_gpu_of(driver, gpu);
+        const char *why = said && said->error[0] ? said->error
+                          : driver->error[0]     ? driver->error
+                                                 : "the driver says nothing about its utilisation";
+
+        verdict->busy_asked = true;
+        verdict->busy_known = said && said->busy_known;
+        verdict->busy = verdict->busy_known ? said->busy : 0;
+        free(verdict->busy_why);
+        verdict->busy_why = verdict->busy_known ? NULL : strdup(why);
+        return verdict->busy_known || verdict->busy_why ? 0 : -ENOMEM;
+}
+
+/*
+ * The figures alone, cheaply. 1: `holds` for every judged GPU; 0: not for one of them, or it is not known. With
+ * `ret_busy` the driver is asked how busy they are, too: is one of them?
+ */
+static int measure(struct calm *c, condition *holds, bool *ret_busy)
 {
         struct gf_driver_report driver = { 0 };
-        int r = c->eyes->memory(c->eyes->userdata, &driver);
-        bool all = true;
+        int r = (ret_busy ? c->eyes->activity : c->eyes->memory)(c->eyes->userdata, &driver);
+        bool all = true, busy = false;
 
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < c->report->gpus.n; i++) {
-                const struct gf_gpu_verdict *verdict = &c->report->gpus.v[i];
-                uint64_t used = gf_used_in(&c->report->snapshot->inventory.gpus.v[verdict->gpu], &driver);
+        for (size_t i = 0; r >= 0 && i < c->report->gpus.n; i++) {
+                struct gf_gpu_verdict *verdict = &c->report->gpus.v[i];
+                const struct gpufree_gpu *gpu = &c->report->snapshot->inventory.gpus.v[verdict->gpu];
 
-                all = all && holds(c, verdict, used);
+                all = all && holds(c, verdict, gf_used_in(gpu, &driver));
+                if (ret_busy)
+                        r = note_busy(gpu, &driver, verdict);
+                busy = busy || (verdict->busy_known && verdict->busy > 0);
         }
         gf_driver_report_done(&driver);
+        if (r < 0)
+                return r;
+        if (ret_busy)
+                *ret_busy = busy;
         return all;
 }
 
@@ -138,7 +166,7 @@ static int wait_for_change(struct calm *c, uint64_t *pause)
                 r = gf_pidfds_wait(fds, n, sooner(gf_deadline_in(*pause), c->deadline), c->env->cancel_fd);
                 *pause = sooner(*pause * 2, LAST_PAUSE_MS);
                 if (r == 0)
-                        r = measure(c, has_room);
+                        r = measure(c, has_room, NULL);
         }
         for (size_t i = 0; i < n; i++)
                 gf_close(fds[i]);
@@ -183,56 +211,127 @@ static int wait_for_free(struct calm *c)
         return 0;
 }
 
-/* 1: it stayed so for the quiet time; 0: it did not; -ETIMEDOUT: the time is over before that. */
-static int stay(struct calm *c)
+/*
+ * 1: it stayed so for the quiet time; 0: it did not; -ETIMEDOUT: the time is over before that. Who computes makes the
+ * quiet time begin anew, without a whole look: it is asked ever more rarely, for work is no event.
+ */
+static int stay(struct calm *c, condition *holds)
 {
-        bool room = c->asked->free_memory != GPUFREE_UNKNOWN;
-        uint64_t end = gf_deadline_in(c->asked->quiet_ms);
+        uint64_t end = gf_deadline_in(c->asked->quiet_ms), pause = QUIET_PAUSE_MS;
 
         while (gf_deadline_left(end) > 0) {
+                bool busy = false;
                 int r;
 
                 if (gf_deadline_left(c->deadline) == 0)
                         return -ETIMEDOUT;
-                r = gf_pidfds_wait(NULL, 0, sooner(sooner(gf_deadline_in(QUIET_PAUSE_MS), end), c->deadline),
-                                   c->env->cancel_fd);
+                r = gf_pidfds_wait(NULL, 0, sooner(sooner(gf_deadline_in(pause), end), c->deadline), c->env->cancel_fd);
                 if (r == 0)
-                        r = measure(c, room ? has_room : is_idle);
+                        r = measure(c, holds, &busy);
                 if (r <= 0)
                         return r;
+                pause = busy ? sooner(pause * 2, LAST_PAUSE_MS) : QUIET_PAUSE_MS;
+                if (busy)
+                        end = gf_deadline_in(c->asked->quiet_ms);
         }
         return 1;
+}
+
+/* Figures show who uses memory; who came without is seen by a look. 1: it is quiet; 0: no longer. */
+static int confirm(struct calm *c, condition *holds, bool room)
+{
+        bool busy = false;
+        int r = look(c);
+
+        if (r == 0 && room)
+                r = judge_memory(c);
+        if (r >= 0 && c->report->outcome == GPUFREE_OK) {
+                r = measure(c, holds, &busy);
+                return r > 0 ? !busy : r;
+        }
+        return r < 0 ? r : 0;
+}
+
+/* "GPU 0, GPU 3": the judged of which `test` is true. -ENOMEM. */
+static int labels_of(const struct calm *c, bool (*test)(const struct gf_gpu_verdict *verdict), char **ret)
+{
+        struct gf_str text = { 0 };
+        bool any = false;
+
+        *ret = NULL;
+        for (size_t i = 0; i < c->report->gpus.n; i++) {
+                const struct gf_gpu_verdict *verdict = &c->report->gpus.v[i];
+
+                if (!test(verdict))
+                        continue;
+                gf_str_add(&text, any ? ", " : "");
+                gf_gpu_label(&c->report->snapshot->inventory.gpus.v[verdict->gpu], &text);
+                any = true;
+        }
+        if (any)
+                return gf_str_take(&text, ret);
+        gf_str_done(&text);
+        return 0;
+}
+
+static bool is_busy(const struct gf_gpu_verdict *verdict)
+{
+        return verdict->busy_known && verdict->busy > 0;
+}
+
+static bool is_unsaid(const struct gf_gpu_verdict *verdict)
+{
+        return verdict->busy_asked && !verdict->busy_known;
+}
+
+static int say_quiet(struct calm *c)
+{
+        _cleanup_free_ char *unsaid = NULL;
+        char buf[GF_TEXT_MAX];
+        int r = labels_of(c, is_unsaid, &unsaid);
+
+        if (r < 0)
+                return r;
+        (void)gf_format_duration(c->asked->quiet_ms, buf);
+        if (!unsaid)
+                return gf_strv_addf(&c->report->sentences, "Quiet for %s: nothing computed.", buf);
+        return gf_strv_addf(&c->report->sentences,
+                            "Quiet for %s by holders and memory; whether %s computed cannot be read.", buf, unsaid);
+}
+
+static int say_late(struct calm *c)
+{
+        _cleanup_free_ char *busy = NULL;
+        char buf[GF_TEXT_MAX];
+        int r = labels_of(c, is_busy, &busy);
+
+        c->report->outcome = GPUFREE_TIMEOUT;
+        if (r < 0)
+                return r;
+        return gf_strv_addf(&c->report->sentences, "It did not stay so for %s: the time given is over%s%s%s.",
+                            gf_format_duration(c->asked->quiet_ms, buf), busy ? ", and " : "", busy ? busy : "",
+                            busy ? " was computing" : "");
 }
 
 static int run(struct calm *c)
 {
         bool room = c->asked->free_memory != GPUFREE_UNKNOWN;
-        char buf[GF_TEXT_MAX];
+        condition *holds = room ? has_room : is_idle;
 
         for (;;) {
                 int r = room ? wait_for_room(c) : wait_for_free(c);
 
                 if (r < 0 || c->report->outcome != GPUFREE_OK || c->asked->quiet_ms == 0 || c->report->gpus.n == 0)
                         return r;
-                r = stay(c);
-                if (r == -ETIMEDOUT) {
-                        c->report->outcome = GPUFREE_TIMEOUT;
-                        return gf_strv_addf(&c->report->sentences, "It did not stay so for %s: the time given is over.",
-                                            gf_format_duration(c->asked->quiet_ms, buf));
-                }
+                r = stay(c, holds);
+                if (r > 0)
+                        r = confirm(c, holds, room);
+                if (r == -ETIMEDOUT)
+                        return say_late(c);
                 if (r < 0)
                         return r;
-                if (r == 0)
-                        continue;
-                /* Figures show who uses memory; who came without is seen by a look. */
-                r = look(c);
-                if (r == 0 && room)
-                        r = judge_memory(c);
-                if (r < 0)
-                        return r;
-                if (c->report->outcome == GPUFREE_OK)
-                        return gf_strv_addf(&c->report->sentences, "Quiet for %s.",
-                                            gf_format_duration(c->asked->quiet_ms, buf));
+                if (r > 0)
+                        return say_quiet(c);
         }
 }
 

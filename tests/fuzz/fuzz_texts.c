@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "fleet/hosts.h"
+#include "fleet/target.h"
 #include "parse/cgroup.h"
 #include "parse/json.h"
 #include "parse/nvidia.h"
@@ -89,6 +91,34 @@ static void try_rules(const char *text)
         gf_rules_done(&rules);
 }
 
+/* A list of hosts: what it gives is a target that ssh takes for a host, or none. */
+static void try_hosts(const char *text)
+{
+        gf_strv hosts = { 0 };
+        char *error = NULL;
+
+        if (fleet_hosts_add(&hosts, text, &error) == -EINVAL && (!error || !error[0]))
+                abort();
+        free(error);
+        for (size_t i = 0; i < hosts.n && i < 100; i++) {
+                struct fleet_target target;
+                gf_strv argv = { 0 };
+                char *line = NULL;
+
+                error = NULL;
+                if (fleet_target_parse(hosts.v[i], &target, &error) >= 0) {
+                        if (target.host[0] == '-' || strpbrk(target.host, " \t\n'\"$`;&|<>()\\"))
+                                abort();
+                        if (gf_strv_add(&argv, text) == 0 && fleet_target_line(&target, &argv, &line) == 0)
+                                free(line);
+                        gf_strv_done(&argv);
+                        fleet_target_done(&target);
+                }
+                free(error);
+        }
+        gf_strv_done(&hosts);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         char *text = malloc(size + 1), buf[64];
@@ -102,6 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         try_driver(text);
         try_numbers(text);
         try_rules(text);
+        try_hosts(text);
         if (gf_unitfile_get(text, "Service", "Restart", buf, sizeof(buf)))
                 check_terminated(buf, sizeof(buf));
         if (gf_unitfile_get(text, NULL, "hostname", buf, sizeof(buf)))

@@ -112,5 +112,40 @@ sys.exit(0 if ratio >= 4 else 1)
 PY
     check "at least 4 times faster than the recipe" 0 $?
 fi
+echo "--- from the moment the last pidfd is readable to the verified answer, 40 GiB, $((runs * 2)) times"
+for run in $(seq $((runs * 2))); do
+    start plain 40960 || break
+    python3 - "$gpufree" "$keeper" "$work/overheads" <<'PY'
+# Watches the holder's pidfd besides gpufree: when it is readable here, and when gpufree has said so and ended.
+import json, os, select, subprocess, sys, time
+gpufree, keeper, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+pidfd = os.pidfd_open(keeper)
+kill = subprocess.Popen([gpufree, "kill", "--gpu", "0", "--yes", "-9", "--json"], stdout=subprocess.PIPE, text=True)
+poll = select.poll()
+poll.register(pidfd, select.POLLIN)
+poll.poll(60000)
+gone = time.monotonic()
+text, _ = kill.communicate(timeout=60)
+end = time.monotonic()
+t = json.loads(text)["timings"]
+own = t["verified_ms"] - t["last_exit_ms"] if t["verified_ms"] is not None else float("nan")
+print(f"signalled {t['signalled_ms']:.1f}, last exit {t['last_exit_ms']:.1f}, quiet {t['quiet_ms']:.1f}, "
+      f"verified {t['verified_ms']} ms; exit to verified {own:.1f} ms; pidfd readable to gpufree's own end "
+      f"{(end - gone) * 1000:.1f} ms")
+with open(path, "a") as f:
+    f.write(f"{own} {(end - gone) * 1000}\n")
+sys.exit(kill.returncode)
+PY
+    check "measured kill exits 0" 0 $?
+done
+python3 - "$work/overheads" <<'PY'
+import statistics, sys
+rows = [list(map(float, line.split())) for line in open(sys.argv[1])]
+own, seen = ([row[i] for row in rows] for i in (0, 1))
+print(f"exit to verified: median {statistics.median(own):.1f} ms, most {max(own):.1f} ms; "
+      f"pidfd readable to the end of the command: median {statistics.median(seen):.1f} ms, most {max(seen):.1f} ms")
+sys.exit(0 if statistics.median(own) <= 20 else 1)
+PY
+check "gpufree adds at most 20 ms (median) to what the kernel takes" 0 $?
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -247,3 +247,31 @@ PY
                 [ "$(json '["holders"][0]["gpus"][0]["busy"]')" = null ]
         done
 }
+
+@test "list: an open file that no process shows makes the look incomplete, exit 3" {
+        sim_up --gpus 4
+        sim_ttys
+        "$GPUFREE" list --scan bpf --dev-root "$BATS_TEST_TMPDIR" >/dev/null 2>&1 || [ $? -ne 2 ] || skip "no BPF here"
+        # A read under way keeps the file open after its descriptor was closed.
+        python3 - "$NODE/dev/nvidia3" >"$BATS_TEST_TMPDIR/ready" 3>&- <<'PY' &
+import os, sys, threading, time
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY)
+thread = threading.Thread(target=os.read, args=(fd, 1), daemon=True)
+thread.start()
+while not open(f"/proc/self/task/{thread.native_id}/syscall").read().startswith("0 "):
+    time.sleep(0.01)
+os.close(fd)
+print("ready", flush=True)
+threading.Event().wait(60)
+os._exit(0)
+PY
+        pid=$!
+        sim_wait_for grep -q ready "$BATS_TEST_TMPDIR/ready"
+        run gpufree list --scan bpf
+        kill -9 "$pid"
+        [ "$status" -eq 3 ]
+        [[ "$output" == *"/dev/nvidia3 has 1 open file that no process shows"* ]]
+        sim_wait_gone "$pid"
+        run gpufree list --scan bpf
+        [ "$status" -eq 0 ]
+}

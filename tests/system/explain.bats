@@ -112,6 +112,39 @@ PY
         [[ "$output" == *"threads live on and keep what it holds"* ]]
 }
 
+@test "explain PID: how busy it is, and that it can be parked" {
+        sim_up --gpus 1
+        add plain --gpu 0 --memory 4GiB
+        run gpufree explain "$pid"
+        echo "$output"
+        [ "$status" -eq 0 ]
+        [[ "$output" == *" of GPU 0 busy while it was watched"* || "$output" == *"idle on GPU 0"* ]]
+        [[ "$output" == *"it can be parked: gpufree park --pid $pid"* ]]
+        run --separate-stderr gpufree explain "$pid" --json
+        [ "$(json '["processes"][0]["parking"]["possible"]')" = true ]
+        [ "$(json '["processes"][0]["parking"]["state"]')" = '"running"' ]
+        [ "$(json '["processes"][0]["parking"]["why_not"]')" = null ]
+        [ "$(json '["processes"][0]["gpus"][0]["busy"] is not None')" = true ]
+        # Asking changed nothing: it holds what it held.
+        run --separate-stderr gpufree list --json
+        [ "$(json '["holders"][0]["pid"]')" = "$pid" ]
+}
+
+@test "explain PID: why it cannot be parked" {
+        sim_up --gpus 1
+        add stopped --gpu 0 --memory 4GiB
+        run --separate-stderr gpufree explain "$pid" --json
+        [ "$(json '["processes"][0]["parking"]["possible"]')" = false ]
+        [[ "$(json '["processes"][0]["parking"]["why_not"]')" == *"is stopped"* ]]
+        mkdir "$BATS_TEST_TMPDIR/none"
+        echo "no library" >"$BATS_TEST_TMPDIR/none/libcuda.so.1"
+        add plain --gpu 0 --memory 1GiB
+        LD_LIBRARY_PATH="$BATS_TEST_TMPDIR/none:$LD_LIBRARY_PATH" run gpufree explain "$pid"
+        echo "$output"
+        [ "$status" -eq 0 ]
+        [[ "$(tr -s ' \n' ' ' <<<"$output")" == *"it cannot be parked now: $pid: nothing can be parked without the driver's library"* ]]
+}
+
 @test "explain PID: one that holds nothing, and one that is not there" {
         sim_up --gpus 1
         run gpufree explain $$

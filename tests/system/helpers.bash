@@ -58,3 +58,8 @@ run_apart() {
         out="$(cat "$BATS_TEST_TMPDIR/out")"
         err="$(cat "$BATS_TEST_TMPDIR/err")"
 }
+
+# not COMMAND…: fails the test when the command succeeds, anywhere in it; a bare "!" does so on the last line alone.
+not() {
+        ! "$@"
+}

@@ -3,6 +3,7 @@
 # Real containers whose process holds a stand-in device through a device file of its own.
 
 load owner
+load sshd
 
 setup() {
 	owner_setup
@@ -12,6 +13,7 @@ setup() {
 }
 
 teardown() {
+	sshd_down
 	if [ "$kind" = runc ]; then
 		runc delete -f "$NAME" >/dev/null 2>&1 || :
 	elif [ "$kind" = lxc ]; then
@@ -151,6 +153,30 @@ listed_selected_ended_verified() {
 	need jq
 	start_lxc
 	listed_selected_ended_verified
+}
+
+@test "LXC: found and ended from outside, over ssh to its host, by runtime and name; another runtime's name means nobody" {
+	need_gpufree
+	need jq
+	start_lxc
+	start_bystander
+	sshd_up "$T/sshd"
+	run ssh -F "$SSH_CONFIG" node1 "'$GPUFREE' list -q --container 'docker:$NAME' '$T/dev/nvidia0'"
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	run ssh -F "$SSH_CONFIG" node1 "'$GPUFREE' list -q --container 'pct:$NAME' '$T/dev/nvidia0'"
+	[ -z "$output" ]
+	run ssh -F "$SSH_CONFIG" node1 "'$GPUFREE' list -q --container 'lxc:$NAME' '$T/dev/nvidia0'"
+	grep -qx "$PID" <<<"$output"
+	[ -z "$(grep -x "$BYSTANDER" <<<"$output")" ]
+	# As the table writes it.
+	[[ $(ssh -F "$SSH_CONFIG" node1 "COLUMNS=300 '$GPUFREE' '$T/dev/nvidia0'") == *" lxc:$NAME "* ]]
+	run ssh -F "$SSH_CONFIG" node1 "'$GPUFREE' kill --yes --container 'lxc:$NAME' '$T/dev/nvidia0' </dev/null"
+	[ "$status" -eq 0 ]
+	gone "$PID"
+	lives "$BYSTANDER"
+	run ssh -F "$SSH_CONFIG" node1 "'$GPUFREE' check --container 'lxc:$NAME' '$T/dev/nvidia0'"
+	[ "$status" -eq 0 ]
 }
 
 @test "LXC: --stop-owner stops the container with its own command" {

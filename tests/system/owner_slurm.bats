@@ -162,6 +162,40 @@ drained() {
 	[[ "$(slurm_state)" == drain* || "$(slurm_state)" == drng* ]]
 }
 
+@test "srun's recipes: between two steps of a job what the first left is ended, by its own user; the worst status comes back" {
+	slurm_up ""
+	mkdir -m 1777 "$T/said"
+	OTHER=$("$SIM" add "$NODE" plain --gpu 1 --memory 20GiB --user "$OTHER_UID" 3>&-)
+	cat >"$T/job" <<-END
+		#!/bin/sh
+		options="--dev-root $NODE/dev --scope namespace"
+		export GPUFREE="$GPUFREE" options
+		srun --ntasks-per-node=1 "$T/leave" 0 "$T/out/left"
+		srun --ntasks-per-node=1 sh -c '"\$GPUFREE" list -q \$options --gpu "\$CUDA_VISIBLE_DEVICES"' >"$T/said/listed"
+		srun --ntasks-per-node=1 sh -c '"\$GPUFREE" check \$options --gpu "\$CUDA_VISIBLE_DEVICES"' >"$T/said/held"
+		echo \$? >"$T/said/held.status"
+		srun --ntasks-per-node=1 sh -c '"\$GPUFREE" kill --yes \$options --user me --job "\$SLURM_JOB_ID" --gpu "\$CUDA_VISIBLE_DEVICES"' \
+			>"$T/said/ended" 2>&1
+		echo \$? >"$T/said/ended.status"
+	END
+	run timeout 120 sbatch --wait --uid="$JOB_UID" --gres=gpu:1 -n 1 -D /tmp -o "$T/said/job" "$T/job" 3>&-
+	tail -n 20 "$T"/said/*
+	[ "$status" -eq 0 ]
+	LEFT=$(cat "$T/out/left")
+	grep -qx "$LEFT" "$T/said/listed"
+	# Whoever holds it is seen by its own user, but not that nobody else does.
+	[ "$(cat "$T/said/held.status")" = 1 ]
+	[ "$(cat "$T/said/ended.status")" = 0 ]
+	gone "$LEFT"
+	lives "$OTHER"
+	# Of two tasks, one on the free GPU and one on the other user's: the worse status is srun's.
+	run srun --gres=gpu:2 -n 2 -D /tmp sh -c "'$GPUFREE' check --dev-root '$NODE/dev' --scope namespace --gpu \$SLURM_PROCID" 3>&-
+	[ "$status" -eq 1 ]
+	run srun --gres=gpu:2 -n 2 -D /tmp "$GPUFREE" check --dev-root "$NODE/dev" --scope namespace --gpu 0 3>&-
+	[ "$status" -eq 0 ]
+	lives "$OTHER"
+}
+
 @test "the epilog passes on the job's GPUs and user, and drains only when asked" {
 	local epilog=$BATS_TEST_DIRNAME/../../contrib/slurm/epilog-gpufree
 	printf '#!/bin/sh\necho "$@" >"%s/asked"\nexit "$(cat "%s/code")"\n' "$T" "$T" >"$T/gpufree"
@@ -173,6 +207,9 @@ drained() {
 	[ "$(cat "$T/asked")" = "kill --yes --gpu 0,1 --user 1000 --grace 5s --timeout 50s" ]
 	SLURM_JOB_SHARDS=1 run "$epilog"
 	[ "$(cat "$T/asked")" = "kill --yes --gpu 0,1 --user 1000 --grace 5s --timeout 50s --job 7" ]
+	# with MIG the numbers are no GPUs: the job alone
+	GPUFREE_MIG=yes run "$epilog"
+	[ "$(cat "$T/asked")" = "kill --yes --user 1000 --grace 5s --timeout 50s --job 7" ]
 	for code in 1 3 4 5 6; do
 		echo "$code" >"$T/code"
 		run "$epilog"
@@ -206,6 +243,8 @@ drained() {
 	[ "$status" -eq 0 ]
 	gone "$LEFT"
 	lives "$OTHER"
+	GPUFREE_MIG=yes SLURM_JOB_GPUS=0,1 run "$prolog"
+	[ "$status" -eq 0 ]
 	SLURM_JOB_GPUS=0,1 run "$prolog"
 	[ "$status" -eq 1 ]
 	lives "$OTHER"

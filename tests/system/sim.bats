@@ -599,3 +599,17 @@ GIB=$((1 << 30))
         [[ "$output" == *"not understood"* ]]
         [[ "$output" == *"init 999"* ]]
 }
+
+@test "busy: a GPU computes, another does not; what is no GPU or no share is refused" {
+        sim_up --gpus 2
+        "$SIM" busy "$NODE" 1 37
+        [ "$(cat "$NODE/busy/1")" = 37 ]
+        for wrong in "2 10" "0 101" "x 1" "0 -1" "0"; do
+                # shellcheck disable=SC2086
+                run "$SIM" busy "$NODE" $wrong
+                [ "$status" -eq 2 ]
+        done
+        [ ! -e "$NODE/busy/0" ]
+        "$SIM" down "$NODE"
+        [ ! -e "$NODE" ]
+}

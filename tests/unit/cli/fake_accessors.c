@@ -304,6 +304,20 @@ int gpufree_holder_device(const gpufree_holder *holder, size_t position, int *re
         return 0;
 }
 
+enum gpufree_witness gpufree_holder_gpu_witness(const gpufree_holder *holder, size_t position)
+{
+        return holder && position == 0 ? GPUFREE_WITNESS_CONTEXT : GPUFREE_WITNESS_NONE;
+}
+
+bool gpufree_snapshot_witness(const gpufree_snapshot *snapshot, const char **ret_reason, uint64_t *ret_load_us,
+                              uint64_t *ret_pass_us)
+{
+        *ret_reason = NULL;
+        *ret_load_us = 11000;
+        *ret_pass_us = 250;
+        return snapshot != NULL;
+}
+
 uint64_t gpufree_holder_gpu_busy(const gpufree_holder *holder, size_t position)
 {
         (void)holder;

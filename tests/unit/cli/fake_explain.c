@@ -161,6 +161,14 @@ const gpufree_holder *gpufree_story_process(const gpufree_story *story)
         return story->process;
 }
 
+int gpufree_story_parking(const gpufree_story *story, enum gpufree_park_state *ret_state, const char **ret_why)
+{
+        (void)story;
+        *ret_state = GPUFREE_PARK_RUNNING;
+        *ret_why = NULL;
+        return 1;
+}
+
 int gpufree_story_sentence(const gpufree_story *story, size_t index, const char **ret_topic, const char **ret_sentence)
 {
         (void)story;

@@ -58,3 +58,57 @@ int gpufree_wait_calm(gpufree *context, const gpufree_selection *selection, cons
         (void)calm;
         return gpufree_wait(context, selection, timeout_ms, settle_ms, ret_report);
 }
+
+int gpufree_report_gpu_busy(const gpufree_report *report, size_t position, unsigned *ret_percent, const char **ret_why)
+{
+        (void)report;
+        (void)position;
+        (void)ret_percent;
+        (void)ret_why;
+        return -ENODATA;
+}
+
+int gpufree_guard_result(const gpufree_guard *guard, struct gpufree_guard_result *ret_result)
+{
+        (void)guard;
+        *ret_result = (struct gpufree_guard_result){ .size = sizeof(*ret_result),
+                                                     .starts = 1,
+                                                     .pid = 21290,
+                                                     .status = 7,
+                                                     .readiness = GPUFREE_READY_YES,
+                                                     .ready_ms = 1500,
+                                                     .signalled = 2,
+                                                     .verified = 1,
+                                                     .elapsed_ms = 61000 };
+        return 0;
+}
+
+const char *gpufree_guard_readiness_name(enum gpufree_guard_readiness readiness)
+{
+        return readiness == GPUFREE_READY_YES ? "ready" : NULL;
+}
+
+size_t gpufree_guard_gpu_count(const gpufree_guard *guard)
+{
+        (void)guard;
+        return 0;
+}
+
+const gpufree_gpu *gpufree_guard_gpu(const gpufree_guard *guard, size_t position)
+{
+        (void)guard;
+        (void)position;
+        return NULL;
+}
+
+const gpufree_snapshot *gpufree_guard_snapshot(const gpufree_guard *guard)
+{
+        (void)guard;
+        return NULL;
+}
+
+const gpufree_report *gpufree_guard_report(const gpufree_guard *guard)
+{
+        (void)guard;
+        return NULL;
+}

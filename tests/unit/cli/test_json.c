@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "json.h"
+#include "prom.h"
 
 /* Behind json.c's accessors stands the same stand-in; here only what is pure is called. */
 
@@ -32,6 +33,27 @@ static void any_bytes_become_valid_text(void **state)
         becomes("\xed\xa0\x80", 3, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
         becomes("", 0, "");
         becomes("\033[2J", 4, "\033[2J"); /* JSON escapes it on output */
+}
+
+static void a_label_cannot_be_left(void **state)
+{
+        static const struct {
+                const char *raw, *escaped;
+        } cases[] = {
+                { "", "" },
+                { "a\"} 1\nb\\", "a\\\"} 1\\nb\\\\" },
+                { "a\xff\xc3", "a\xef\xbf\xbd\xef\xbf\xbd" },
+                { "caf\xc3\xa9", "caf\xc3\xa9" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                struct gf_str out = { 0 };
+
+                cli_prom_escape(&out, cases[i].raw);
+                assert_string_equal(out.s ? out.s : "", cases[i].escaped);
+                gf_str_done(&out);
+        }
 }
 
 static void two_parts_make_one_document(void **state)
@@ -76,6 +98,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(any_bytes_become_valid_text),
+                cmocka_unit_test(a_label_cannot_be_left),
                 cmocka_unit_test(two_parts_make_one_document),
                 cmocka_unit_test(a_document_is_plain_ascii),
         };

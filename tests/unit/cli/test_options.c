@@ -230,6 +230,11 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("--scope galaxy", "none of machine or namespace");
         bad("--color blue", "none of auto, always or never");
         bad("list --by user", "\"user\" is none of owner");
+        bad("list --format xml", "\"xml\" is none of table, json or prom");
+        bad("list --format prom --json", "--json and another --format exclude each other");
+        bad("list --format prom -q", "--format and --quiet exclude each other");
+        bad("list --format prom --by owner", "leave --by out");
+        bad("list --format prom --sample 1s", "--sample is for --format table and json");
         bad("check --stop-owner", "--stop-owner is not for \"gpufree check\"");
         bad("check --park-first", "--park-first is not for \"gpufree check\"");
         bad("kill --park-first --stop-owner", "exclude each other");
@@ -268,9 +273,32 @@ static void every_option_reaches_its_commands(void **state)
                         if (option->letter)
                                 assert_int_not_equal(option->letter, cli_options[k].letter);
                 }
-                if (option->letter) /* take_short() counts on it */
-                        assert_null(option->argument);
         }
+}
+
+static void a_letter_may_take_a_value(void **state)
+{
+        struct cli_request request = good("check -H gpu[01-04] --fanout 8 -Hx --hosts file");
+
+        (void)state;
+        assert_int_equal(request.command, CLI_CHECK);
+        assert_int_equal(request.hosts.n, 3);
+        assert_string_equal(request.hosts.v[0].value, "gpu[01-04]");
+        assert_string_equal(request.hosts.v[1].value, "x");
+        assert_int_equal(request.fanout, 8);
+        assert_int_equal(request.host_timeout_ms, 30000);
+        cli_request_done(&request);
+        request = good("kill -nH x");
+        assert_true(request.dry_run);
+        assert_string_equal(request.hosts.v[0].value, "x");
+        cli_request_done(&request);
+        bad("list -H", "-H needs a value: -H TARGET");
+        bad("list -H x -q", "--quiet is not for other machines");
+        bad("list -H x --format prom", "--format prom is of one machine");
+        bad("list -H x --fanout 201", "is no number from 1 to 200");
+        bad("list --fanout 3", "say which");
+        bad("run -H x -- true", "--host is not for \"gpufree run\"");
+        bad("park -H x --gpu 0", "--host is not for");
 }
 
 static void help_names_every_option_and_exit_code(void **state)
@@ -325,6 +353,7 @@ int main(void)
                 cmocka_unit_test(wrong_words_are_told_with_what_would_be_right),
                 cmocka_unit_test(options_of_other_commands_are_refused),
                 cmocka_unit_test(every_option_reaches_its_commands),
+                cmocka_unit_test(a_letter_may_take_a_value),
                 cmocka_unit_test(help_names_every_option_and_exit_code),
                 cmocka_unit_test(nearest_is_near_or_nothing),
         };

@@ -567,6 +567,36 @@ static void memory_that_comes_late_is_waited_for(void **state)
         assert_true(play->memories >= 2);
 }
 
+/* The driver has no event: how soon it is noticed is how often it is asked. The best of some, as machines are busy. */
+static void memory_that_came_is_noticed_soon(void **state)
+{
+        struct play *play = *state;
+        uint64_t late = GPUFREE_UNKNOWN, back;
+
+        for (int i = 0; i < 5 && (late == GPUFREE_UNKNOWN || late > 20); i++) {
+                _cleanup_report_ struct gpufree_report *report = NULL;
+
+                play_start(play, "train", GIB, part_plain);
+                play->residue = 4 * GIB;
+                play->residue_ms = 270;
+                play->residue_seen = 0;
+                play->memories = 0;
+                play->ladder.settle_ms = PATIENCE_MS;
+                report = play_kill(play);
+                assert_int_equal(report->outcome, GPUFREE_OK);
+                assert_true(report->timings.signalled <= report->timings.last_exit);
+                assert_true(report->timings.last_exit <= report->timings.quiet);
+                assert_true(report->timings.quiet <= report->timings.verified);
+                assert_true(report->timings.verified != GPUFREE_UNKNOWN);
+                assert_in_range(play->memories, 2, 100);
+                back = play->residue_seen + play->residue_ms;
+                assert_true(gf_now_ms() >= back);
+                if (late > gf_now_ms() - back)
+                        late = gf_now_ms() - back;
+        }
+        assert_in_range(late, 0, 20);
+}
+
 static void memory_that_never_comes_is_a_residue(void **state)
 {
         struct play *play = *state;
@@ -932,6 +962,7 @@ int main(void)
                 play_test(who_let_go_before_is_not_signalled),
                 play_test(who_cannot_be_checked_is_not_signalled),
                 play_test(memory_that_comes_late_is_waited_for),
+                play_test(memory_that_came_is_noticed_soon),
                 play_test(memory_that_never_comes_is_a_residue),
                 play_test(a_driver_that_fails_meanwhile_verifies_nothing),
                 play_test(a_gpu_without_a_figure),

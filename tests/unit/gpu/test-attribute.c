@@ -898,6 +898,300 @@ static void uses_are_in_the_order_of_the_gpus(void **state)
         end(&m);
 }
 
+/* ---- the second witness ---- */
+
+static struct gf_fact *add_fact(struct machine *m, pid_t pid, enum gf_fact_kind kind, int gpu)
+{
+        struct gf_fact *fact = gf_vec_add(&m->s->witness.facts);
+
+        if (!fact)
+                abort();
+        m->s->witness.asked = true;
+        *fact = (struct gf_fact){ .id = get(m, pid)->id, .kind = kind, .fd = 9, .instance = NONE, .bytes = NONE };
+        if (gpu >= 0) {
+                struct gpufree_gpu *g = &m->s->inventory.gpus.v[gpu];
+
+                (void)snprintf(fact->pci, sizeof(fact->pci), "0000:00:%02x.0", 6 + gpu);
+                free(g->pci);
+                g->pci = strdup(fact->pci);
+        }
+        return fact;
+}
+
+/* A VA space, the same for who shares it, with a context on `gpu` (-1 none). Facts of a PID stand together. */
+static void space(struct machine *m, pid_t pid, uint64_t id, int gpu)
+{
+        add_fact(m, pid, GF_FACT_SPACE, -1)->space = id;
+        if (gpu >= 0)
+                add_fact(m, pid, GF_FACT_CONTEXT, gpu)->space = id;
+}
+
+static void silence(struct machine *m)
+{
+        for (size_t i = 0; i < m->s->driver.gpus.n; i++) {
+                m->s->driver.gpus.v[i].lists_ok = false;
+                m->s->inventory.gpus.v[i].memory.used = NONE;
+        }
+}
+
+static bool has_note(const struct machine *m, pid_t pid, const char *note)
+{
+        return gf_strv_has(&get(m, pid)->notes, note);
+}
+
+static void where_both_agree_nothing_changes(void **state)
+{
+        struct machine m = machine(2, (uint64_t[]){ 3 * MIB, 20 * GIB });
+
+        (void)state;
+        cuda(&m, 100, 1, 3);
+        list(&m, 1, 100, 20 * GIB);
+        space(&m, 100, 1, 1);
+        attribute(&m);
+        assert_holds(&m, 100, 1, 20 * GIB);
+        assert_open(&m, 100, 0);
+        assert_int_equal(must_use(&m, 100, 1)->witness, GPUFREE_WITNESS_CONTEXT);
+        assert_int_equal(must_use(&m, 100, 0)->witness, GPUFREE_WITNESS_OPEN);
+        assert_int_equal(get(&m, 100)->notes.n, 0);
+        assert_false(must_use(&m, 100, 1)->doubted);
+        assert_gpu(&m, 0, 0, 3 * MIB, 0, 1);
+        assert_gpu(&m, 1, 20 * GIB, 0, 1, 0);
+        end(&m);
+}
+
+/* What descriptors would say is overruled: twenty on a GPU without a context, four on the one that has it. */
+static void without_the_library_the_witness_decides(void **state)
+{
+        struct machine m = machine(2, (uint64_t[]){ 0, 0 });
+
+        (void)state;
+        cuda(&m, 100, 0, 3);
+        space(&m, 100, 1, 1);
+        silence(&m);
+        attribute(&m);
+        assert_open(&m, 100, 0);
+        assert_true(must_use(&m, 100, 1)->context);
+        assert_false(must_use(&m, 100, 1)->doubted);
+        assert_int_equal(get(&m, 100)->notes.n, 0);
+        end(&m);
+}
+
+/* Nothing understood in the driver: as without it. */
+static void a_blurred_witness_decides_nothing(void **state)
+{
+        struct machine m = machine(2, (uint64_t[]){ 0, 0 });
+
+        (void)state;
+        cuda(&m, 100, 0, 3);
+        space(&m, 100, 1, -1);
+        add_fact(&m, 100, GF_FACT_BLUR, -1);
+        silence(&m);
+        attribute(&m);
+        assert_true(must_use(&m, 100, 0)->context);
+        assert_int_equal(must_use(&m, 100, 0)->witness, GPUFREE_WITNESS_NONE);
+        assert_open(&m, 100, 1);
+        end(&m);
+}
+
+/* The facts of a process that had this PID before are not its. */
+static void another_process_of_that_pid(void **state)
+{
+        struct machine m = machine(2, (uint64_t[]){ 0, 0 });
+
+        (void)state;
+        cuda(&m, 100, 0, 3);
+        space(&m, 100, 1, 1);
+        for (size_t i = 0; i < m.s->witness.facts.n; i++)
+                m.s->witness.facts.v[i].id.start_ticks = 1;
+        silence(&m);
+        attribute(&m);
+        assert_true(must_use(&m, 100, 0)->context);
+        assert_open(&m, 100, 1);
+        end(&m);
+}
+
+/* The lists are complete and do not have it: it counts as a holder, in doubt, and both are shown. */
+static void a_context_that_the_lists_do_not_have(void **state)
+{
+        struct machine m = machine(2, (uint64_t[]){ 3 * MIB, 0 });
+
+        (void)state;
+        cuda(&m, 100, -1, 3);
+        space(&m, 100, 1, 0);
+        attribute(&m);
+        assert_true(must_use(&m, 100, 0)->context);
+        assert_true(must_use(&m, 100, 0)->doubted);
+        assert_true(has_note(&m, 100, "witness-context:0000:00:06.0"));
+        assert_int_equal(get(&m, 100)->notes.n, 1);
+        assert_open(&m, 100, 1);
+        assert_gpu(&m, 0, 0, 3 * MIB, 1, 0);
+        end(&m);
+}
+
+/* The other way round the lists stay right, and both are shown. */
+static void a_listed_process_without_a_context(void **state)
+{
+        struct machine m = machine(1, (uint64_t[]){ 20 * GIB });
+
+        (void)state;
+        cuda(&m, 100, 0, 1);
+        list(&m, 0, 100, 20 * GIB);
+        space(&m, 100, 1, -1);
+        m.s->inventory.gpus.v[0].pci = strdup("0000:00:06.0");
+        attribute(&m);
+        assert_holds(&m, 100, 0, 20 * GIB);
+        assert_false(must_use(&m, 100, 0)->doubted);
+        assert_true(has_note(&m, 100, "witness-open:0000:00:06.0"));
+        end(&m);
+}
+
+/* A data worker has its living parent's VA space: no context of its own, and nothing to be doubted. */
+static void a_fork_shares_its_parents_space(void **state)
+{
+        struct machine m = machine(1, (uint64_t[]){ 20 * GIB });
+
+        (void)state;
+        cuda(&m, 100, 0, 1);
+        cuda(&m, 101, 0, 1);
+        get(&m, 101)->facts.ppid = 100;
+        list(&m, 0, 100, 20 * GIB);
+        space(&m, 100, 1, 0);
+        space(&m, 101, 1, 0);
+        attribute(&m);
+        assert_open(&m, 101, 0);
+        assert_int_equal(must_use(&m, 101, 0)->witness, GPUFREE_WITNESS_SHARED);
+        assert_int_equal(get(&m, 101)->notes.n, 0);
+        assert_gpu(&m, 0, 20 * GIB, 0, 1, 1);
+        end(&m);
+}
+
+/* Of two with the dead one's descriptors, the one whose VA space is on the GPU is its heir: no guess by kinship. */
+static void the_witness_names_the_heir(void **state)
+{
+        struct machine m = machine(1, (uint64_t[]){ 20 * GIB });
+
+        (void)state;
+        cuda(&m, 600, 0, 1);
+        cuda(&m, 601, 0, 1);
+        get(&m, 600)->facts.pgrp = 511;
+        list(&m, 0, 511, 20 * GIB);
+        space(&m, 600, 1, -1);
+        space(&m, 601, 2, 0);
+        attribute(&m);
+        assert_holds(&m, 601, 0, 20 * GIB);
+        assert_true(has_note(&m, 601, "inherited-from:511"));
+        assert_false(must_use(&m, 601, 0)->doubted);
+        assert_open(&m, 600, 0);
+        end(&m);
+}
+
+/* Memory without a name goes to the one with a context, not to who has more descriptors. */
+static void unlisted_memory_is_the_contexts(void **state)
+{
+        struct machine m = machine(1, (uint64_t[]){ 20 * GIB });
+
+        (void)state;
+        cuda(&m, 100, 0, 1);
+        cuda(&m, 101, -1, 1);
+        space(&m, 100, 1, -1);
+        space(&m, 101, 2, 0);
+        attribute(&m);
+        assert_open(&m, 100, 0);
+        assert_true(must_use(&m, 101, 0)->context);
+        assert_false(must_use(&m, 101, 0)->doubted);
+        end(&m);
+}
+
+static void handle_peer(struct machine *m, pid_t pid, int gpu)
+{
+        add_holder(m, pid);
+        hold(m, pid, m->ctl, 1, 0);
+        if (gpu >= 0)
+                add_fact(m, pid, GF_FACT_HANDLE, gpu)->instance = (uint64_t)gpu;
+}
+
+/* Two GPUs have memory without a name: only the witness tells which is whose. */
+static void handles_of_two_gpus(void **state)
+{
+        for (int blind = 0; blind < 2; blind++) {
+                struct machine m = machine(2, (uint64_t[]){ 2 * GIB, 256 * MIB });
+
+                (void)state;
+                handle_peer(&m, 100, 1);
+                handle_peer(&m, 101, 0);
+                handle_peer(&m, 102, -1); /* of this one nothing is known */
+                if (blind)
+                        silence(&m);
+                attribute(&m);
+                assert_true(must_use(&m, 100, 1)->context);
+                assert_null(use_of(&m, 100, 0));
+                assert_true(must_use(&m, 101, 0)->context);
+                assert_null(use_of(&m, 101, 1));
+                assert_null(use_of(&m, 102, 0));
+                assert_int_equal(must_use(&m, 100, 1)->witness, GPUFREE_WITNESS_HANDLE);
+                end(&m);
+        }
+}
+
+/* The exporter lives, the memory is in its figure: its peer is not made a holder. And GPU 0's memory is not the peer's.
+ */
+static void the_handle_of_a_living_exporter(void **state)
+{
+        struct machine m = machine(2, (uint64_t[]){ 5 * GIB, 2 * GIB });
+
+        (void)state;
+        cuda(&m, 100, 1, 2);
+        list(&m, 1, 100, 2 * GIB);
+        space(&m, 100, 1, 1);
+        handle_peer(&m, 101, 1);
+        attribute(&m);
+        assert_null(use_of(&m, 101, 1));
+        assert_null(use_of(&m, 101, 0));
+        assert_true(m.s->inventory.gpus.v[0].unaccounted == 5 * GIB);
+        end(&m);
+}
+
+static void a_witnessed_dmabuf(struct machine *m, pid_t pid, ino_t ino, uint64_t bytes, int gpu)
+{
+        struct gf_fact *fact;
+
+        add_holder(m, pid);
+        dmabuf(m, pid, ino, bytes, "nv_dmabuf");
+        fact = add_fact(m, pid, GF_FACT_DMABUF, gpu);
+        fact->ino = ino;
+        fact->bytes = bytes;
+}
+
+/* Both GPUs have room for it; the driver's structures say whose it is, also without figures. */
+static void dmabufs_of_two_gpus(void **state)
+{
+        for (int blind = 0; blind < 2; blind++) {
+                struct machine m = machine(2, (uint64_t[]){ 4 * GIB, 4 * GIB });
+
+                (void)state;
+                a_witnessed_dmabuf(&m, 100, 50, 2 * GIB, 1);
+                if (blind)
+                        silence(&m);
+                attribute(&m);
+                assert_holds(&m, 100, 1, 2 * GIB);
+                assert_null(use_of(&m, 100, 0));
+                end(&m);
+        }
+}
+
+/* No room for it: it is in a figure, whatever the witness says of its GPU. */
+static void a_dmabuf_is_not_counted_twice(void **state)
+{
+        struct machine m = machine(2, (uint64_t[]){ 4 * GIB, 1 * GIB });
+
+        (void)state;
+        a_witnessed_dmabuf(&m, 100, 50, 2 * GIB, 1);
+        attribute(&m);
+        assert_null(use_of(&m, 100, 0));
+        assert_null(use_of(&m, 100, 1));
+        end(&m);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -944,6 +1238,19 @@ int main(void)
                 cmocka_unit_test(kfd_alone_among_several_gpus_is_a_device_use),
                 cmocka_unit_test(a_vfio_group_is_held_by_its_opener),
                 cmocka_unit_test(uses_are_in_the_order_of_the_gpus),
+                cmocka_unit_test(where_both_agree_nothing_changes),
+                cmocka_unit_test(without_the_library_the_witness_decides),
+                cmocka_unit_test(a_blurred_witness_decides_nothing),
+                cmocka_unit_test(another_process_of_that_pid),
+                cmocka_unit_test(a_context_that_the_lists_do_not_have),
+                cmocka_unit_test(a_listed_process_without_a_context),
+                cmocka_unit_test(a_fork_shares_its_parents_space),
+                cmocka_unit_test(the_witness_names_the_heir),
+                cmocka_unit_test(unlisted_memory_is_the_contexts),
+                cmocka_unit_test(handles_of_two_gpus),
+                cmocka_unit_test(the_handle_of_a_living_exporter),
+                cmocka_unit_test(dmabufs_of_two_gpus),
+                cmocka_unit_test(a_dmabuf_is_not_counted_twice),
         };
 
         return cmocka_run_group_tests_name("attribute", tests, NULL, NULL);

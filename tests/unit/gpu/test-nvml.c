@@ -343,6 +343,33 @@ static void memory_alone_is_cheaper(void **state)
         gf_nvml_stop(nvml);
 }
 
+/* What cannot be read is neither busy nor idle; memory is known all the same. */
+static void how_busy_a_gpu_is_is_asked_apart(void **state)
+{
+        struct gf_nvml *nvml = begin("gpus=3 busy:0=37 rates:1=3 busy:1=50 busy:2=250", LONG_MS);
+        bool has = !is("v1");
+        struct gf_driver_report report;
+
+        (void)state;
+        ask(nvml, GF_NVML_MEMORY, &report);
+        assert_false(report.gpus.v[0].busy_known);
+        gf_driver_report_done(&report);
+        ask(nvml, GF_NVML_BUSY, &report);
+        assert_int_equal(report.gpus.n, 3);
+        for (size_t i = 0; i < 3; i++) {
+                const struct gf_driver_gpu *gpu = &report.gpus.v[i];
+
+                assert_int_equal(gpu->memory.total, 1000ull << 20);
+                assert_int_equal(gpu->busy_known, has && i != 1);
+                assert_int_equal(gpu->busy, !has || i == 1 ? 0 : i == 0 ? 37 : 100);
+                assert_int_equal(gpu->error[0] == '\0', has && i != 1);
+                if (gpu->error[0])
+                        assert_non_null(strstr(gpu->error, "utilisation"));
+        }
+        gf_driver_report_done(&report);
+        gf_nvml_stop(nvml);
+}
+
 static void the_last_question_is_answered(void **state)
 {
         struct gf_nvml *nvml = begin("pids=500", LONG_MS);
@@ -597,6 +624,7 @@ int main(void)
                 cmocka_unit_test(what_cannot_be_read_of_a_lost_gpu_is_unknown),
                 cmocka_unit_test(failures_of_the_whole_are_sentences),
                 cmocka_unit_test(memory_alone_is_cheaper),
+                cmocka_unit_test(how_busy_a_gpu_is_is_asked_apart),
                 cmocka_unit_test(the_last_question_is_answered),
                 cmocka_unit_test(a_hang_ends_in_a_sentence),
                 cmocka_unit_test(slow_gpus_are_not_hanging_ones),

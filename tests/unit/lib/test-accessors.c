@@ -410,6 +410,10 @@ static void a_report(void **state)
         assert_int_equal(gpufree_report_outcome(report), GPUFREE_RESIDUE);
         assert_int_equal(gpufree_report_elapsed_ms(report), 12);
         assert_ptr_equal(gpufree_report_snapshot(report), snapshot);
+        report->timings.last_exit = 34;
+        assert_int_equal(gpufree_report_timings(report, &before, NULL, &after, NULL, NULL), 0);
+        assert_true(before == GPUFREE_UNKNOWN && after == 34);
+        assert_int_equal(gpufree_report_timings(NULL, &before, NULL, NULL, NULL, NULL), -EINVAL);
         assert_string_equal(gpufree_report_sentence(report, 0), "so it is");
         assert_null(gpufree_report_sentence(report, 1));
         assert_int_equal(gpufree_report_fate_count(report), 1);

@@ -21,12 +21,14 @@ static void populate(struct world *world)
         h->id.start_ticks = 999000; /* 10 s ago */
         world_own(h, "unit", "docker.service", NULL);
         world_own(h, "container", DOCKER_ID, "vllm-prod");
+        world_run_by(h, "docker");
         h = world_add(world, 12, "pod-app");
         world_hold(h, 1, 2 * GIB);
         world_own(h, "pod", POD_UID, "web-0");
         h = world_add(world, 13, "lxc-app");
         world_hold(h, 2, GIB);
         world_own(h, "container", "web10", NULL);
+        world_run_by(h, "proxmox");
         h = world_add(world, 14, "serve");
         world_hold(h, 2, 3 * GIB);
         h->facts.uid = 1500;
@@ -106,6 +108,14 @@ static void every_criterion_alone(void **state)
                 { { GPUFREE_BY_CONTAINER, "2c9f8a79" }, "12" },
                 { { GPUFREE_BY_CONTAINER, "web1" }, "" }, /* "web10" is another container */
                 { { GPUFREE_BY_CONTAINER, "web10,web-0" }, "12 13" },
+                { { GPUFREE_BY_CONTAINER, "docker:vllm-prod" }, "11" },
+                { { GPUFREE_BY_CONTAINER, "docker:3f4e5d6c7b8a" }, "11" }, /* as the table has it */
+                { { GPUFREE_BY_CONTAINER, "podman:vllm-prod" }, "" },
+                { { GPUFREE_BY_CONTAINER, "lxc:web10,pod:web-0" }, "12 13" },
+                { { GPUFREE_BY_CONTAINER, "pct:web10" }, "13" },
+                { { GPUFREE_BY_CONTAINER, "pct:vllm-prod,pct:web-0" }, "" },
+                { { GPUFREE_BY_CONTAINER, "lxc:pct:web10,lxc:,:web10,lx:web10" }, "" },
+                { { GPUFREE_BY_CONTAINER, "docker:docker.service" }, "" },
                 { { GPUFREE_BY_CONTAINER, "docker.service" }, "" },
                 { { GPUFREE_BY_UNIT, "vllm" }, "14" },
                 { { GPUFREE_BY_UNIT, "vllm.service" }, "14" },

@@ -405,6 +405,39 @@ static void the_absolute_ones_are_never_lifted(void **state)
         world_done(&world);
 }
 
+/* A context by the driver's structures alone, against its lists: held, and not ended unless named. */
+static void on_the_witness_alone_nobody_is_ended(void **state)
+{
+        struct world world;
+        struct gpufree_holder *h;
+
+        (void)state;
+        world_init(&world, 2);
+        h = world_add(&world, 700, "train");
+        world_hold(h, 0, GPUFREE_UNKNOWN);
+        h->gpus.v[0].doubted = true;
+        assert_string_equal(world_selected(&world), "700"); /* so the GPU is not free */
+        h = world_find(&world, 700);
+        assert_non_null(h->protected_why);
+        assert_false(h->protected_absolute);
+        assert_false(h->lifted);
+        assert_true(lifted(&world, GPUFREE_BY_PID, "700", 700));
+        assert_true(lifted(&world, GPUFREE_INCLUDE, "train", 700));
+        /* On the other GPU it is listed: there it is meant like any other, and where both are. */
+        world_ask_nothing(&world);
+        world_hold(world_find(&world, 700), 1, GIB);
+        world_selected(&world);
+        assert_null(world_find(&world, 700)->protected_why);
+        world_ask(&world, GPUFREE_BY_GPU, "1");
+        world_selected(&world);
+        assert_null(world_find(&world, 700)->protected_why);
+        world_ask_nothing(&world);
+        world_ask(&world, GPUFREE_BY_GPU, "0");
+        world_selected(&world);
+        assert_non_null(world_find(&world, 700)->protected_why);
+        world_done(&world);
+}
+
 static void a_bystander_is_not_protected(void **state)
 {
         static const char *const names[] = { "Xorgy", "XX", "systemdx", "qemu-syste", "python", "nvidia-persistencedx",
@@ -438,6 +471,7 @@ int main(void)
                 cmocka_unit_test(each_is_lifted_by_its_own_name),
                 cmocka_unit_test(a_unit_lifts_its_own_processes_not_those_of_its_containers),
                 cmocka_unit_test(the_absolute_ones_are_never_lifted),
+                cmocka_unit_test(on_the_witness_alone_nobody_is_ended),
                 cmocka_unit_test(a_bystander_is_not_protected),
         };
 

@@ -130,6 +130,11 @@ void world_own(struct gpufree_holder *holder, const char *kind, const char *id, 
         owner->name = name ? copy(name) : NULL;
 }
 
+void world_run_by(struct gpufree_holder *holder, const char *runtime)
+{
+        holder->owners.v[holder->owners.n - 1].runtime = copy(runtime);
+}
+
 void world_command(struct gpufree_holder *holder, const char *arguments)
 {
         free(holder->facts.cmdline);

@@ -43,6 +43,8 @@ void world_open(struct gpufree_holder *holder, int gpu);
 void world_use_device(struct gpufree_holder *holder, int device);
 void world_use_dmabuf(struct gpufree_holder *holder, const char *exporter, uint64_t bytes);
 void world_own(struct gpufree_holder *holder, const char *kind, const char *id, const char *name);
+/* The runtime of the last owner. */
+void world_run_by(struct gpufree_holder *holder, const char *runtime);
 /* Arguments separated by '|', stored as the kernel does. */
 void world_command(struct gpufree_holder *holder, const char *arguments);
 /* gf_select_gpus() and gf_select_holders(); then the selected PIDs in order, as "12 7 3". */

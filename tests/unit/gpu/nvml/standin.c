@@ -6,6 +6,7 @@
  * gpus=2  pids=3 (a list)  stride=24 (of _v3)  clear=1 (zeroes all the room first)  ones=1 (no memory figures)
  * pid=1000 (the first)  both=1 (the same PIDs in the graphics list)  badpid=1  nomem2=CODE  mig=1  noise=1
  * init= count= handle:N= uuid:N= memory:N= lists:N= graphics:N= mps:N=CODE  grow=N (says "too small" N times)
+ * busy:N=PERCENT  rates:N=CODE (of the whole GPU)
  * evil=N (speaks in the child's name: a record of each kind that breaks a rule)
  * hang-init=1 hang-handle:N=1 hang-lists:N=1 crash-init=1 crash-lists:N=1 slow=MS (each handle)
  *
@@ -264,6 +265,18 @@ int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory2 *memory)
                 return 25;
         *memory = (struct memory2){ memory->version, 1000ull << 20, 615ull << 20, 285ull << 20, 100ull << 20 };
         return (int)gpu_setting("memory", device, 0);
+}
+#endif
+
+#ifdef GF_HAVE_V2
+struct rates {
+        unsigned gpu, memory;
+};
+EXPORT int nvmlDeviceGetUtilizationRates(void *device, struct rates *rates);
+int nvmlDeviceGetUtilizationRates(void *device, struct rates *rates)
+{
+        *rates = (struct rates){ (unsigned)gpu_setting("busy", device, 0), 99 };
+        return (int)gpu_setting("rates", device, 0);
 }
 #endif
 
