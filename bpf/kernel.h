@@ -45,6 +45,7 @@ struct kref {
 } KERNEL;
 
 struct kobject {
+        const char *name;
         struct kref kref;
 } KERNEL;
 
@@ -244,10 +245,6 @@ struct dma_buf {
         unsigned long size;
         const char *exp_name;
         void *priv;
-} KERNEL;
-
-struct kobject {
-        const char *name;
 } KERNEL;
 
 struct device {
