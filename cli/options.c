@@ -268,6 +268,8 @@ static int take(struct cli_request *request, const struct cli_option *option, co
         case CLI_OPT_RESTART:
         case CLI_OPT_PARK_ON:
         case CLI_OPT_UNPARK_ON:
+        case CLI_OPT_PREEMPT:
+        case CLI_OPT_PRIORITY:
                 return cli_run_option(request, option, value, ret_error);
         case CLI_OPT_FORMAT:
                 return take_format(request, option->name, value, ret_error);

@@ -87,6 +87,8 @@ enum cli_opt {
         CLI_OPT_SHOWN,
         CLI_OPT_PARK_ON,
         CLI_OPT_UNPARK_ON,
+        CLI_OPT_PREEMPT,
+        CLI_OPT_PRIORITY,
         CLI_OPT_JSON,
         CLI_OPT_QUIET,
         CLI_OPT_COLOR,

@@ -9,6 +9,7 @@
 
 #define RESTARTS 5
 #define MOST_GPUS 1024
+#define MOST_PRIORITY 1000
 
 _printf_(2, 3) static int wrong(char **ret_error, const char *format, ...)
 {
@@ -57,6 +58,18 @@ static int take_park_signal(const char *name, const char *value, int *ret, char 
         if (cli_signal_parse(value, &number) < 0 || (number != SIGUSR1 && number != SIGUSR2))
                 return wrong(ret_error, "--%s: \"%s\" is none of USR1 and USR2", name, value);
         *ret = number;
+        return 0;
+}
+
+static int take_priority(const char *value, int *ret, char **ret_error)
+{
+        bool negative = value[0] == '-';
+        uint32_t n;
+
+        if (gf_parse_u32(value + negative, &n) < 0 || n > MOST_PRIORITY)
+                return wrong(ret_error, "--priority: \"%s\" is no number from -%d to %d", value, MOST_PRIORITY,
+                             MOST_PRIORITY);
+        *ret = negative ? -(int)n : (int)n;
         return 0;
 }
 
@@ -111,6 +124,11 @@ int cli_run_option(struct cli_request *request, const struct cli_option *option,
                 return take_park_signal(option->name, value, &guard->park_on, ret_error);
         case CLI_OPT_UNPARK_ON:
                 return take_park_signal(option->name, value, &guard->unpark_on, ret_error);
+        case CLI_OPT_PREEMPT:
+                guard->preempt = true;
+                return 0;
+        case CLI_OPT_PRIORITY:
+                return take_priority(value, &guard->priority, ret_error);
         default:
                 return -EINVAL;
         }

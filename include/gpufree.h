@@ -639,11 +639,13 @@ struct gpufree_guard_options {
         struct gpufree_ladder ladder; /* for whatever remains of the command */
         int park_on;   /* SIGUSR1 or SIGUSR2, which the command does not get: parks its own CUDA processes; 0: none */
         int unpark_on; /* brings them back; 0: the other of the two */
+        bool preempt;  /* has same-user guards of a lower priority, that were started with park_on, park meanwhile */
+        int priority;  /* higher is more */
 };
 #define GPUFREE_GUARD_OPTIONS_INIT                                                                                     \
         {                                                                                                              \
                 sizeof(struct gpufree_guard_options), 0, false, 0, 0, 0, 0, false, GPUFREE_UNKNOWN, GPUFREE_UNKNOWN,   \
-                        0, 0, 0, false, GPUFREE_LADDER_INIT, 0, 0                                                      \
+                        0, 0, 0, false, GPUFREE_LADDER_INIT, 0, 0, false, 0                                            \
         }
 
 enum gpufree_guard_event_type {

@@ -75,6 +75,8 @@ complete -c gpufree -n '__fish_seen_subcommand_from run' -l json-file -r -d 'the
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l restart -x -a "no on-failure" -d 'when to start it again'
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l park-on -x -a "USR1 USR2" -d 'park its CUDA processes on this signal'
 complete -c gpufree -n '__fish_seen_subcommand_from run' -l unpark-on -x -a "USR1 USR2" -d 'bring them back on this one'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l preempt -d 'have guards of lower priority park meanwhile'
+complete -c gpufree -n '__fish_seen_subcommand_from run' -l priority -x -d 'for --preempt, higher is more'
 complete -c gpufree -n '__fish_seen_subcommand_from check wait' -l free-memory -x -d 'so much is free on each GPU'
 complete -c gpufree -n '__fish_seen_subcommand_from wait' -l quiet-for -x -d 'and it stays so, and nothing computes, for this long'
 set -l reaching "not __fish_seen_subcommand_from park unpark run help"

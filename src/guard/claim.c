@@ -7,6 +7,7 @@
 #include "guard/choose.h"
 #include "guard/guard.h"
 #include "guard/near.h"
+#include "guard/preempt.h"
 #include "guard/visible.h"
 #include "pipeline.h"
 #include "select/criteria.h"
@@ -26,7 +27,7 @@ struct claiming {
         gf_gpu_set asked;
         char **why;    /* one for each of the asked: why it can't be had; NULL: it can */
         bool *claimed; /* by another guard */
-        bool cleaned;
+        bool cleaned, preempted;
 };
 
 static void reasons_done(struct claiming *c)
@@ -304,6 +305,52 @@ static int clean(struct claiming *c, size_t missing)
         return 1;
 }
 
+static int keep_connection(struct gpufree_guard *guard, int fd)
+{
+        int *slot = gf_vec_add(&guard->preempted);
+
+        if (!slot) {
+                gf_close(fd);
+                return -ENOMEM;
+        }
+        *slot = fd;
+        return 1;
+}
+
+/* Asks those who have what is missing to park. 1: at least one did, look again. */
+static int preempt(struct claiming *c, size_t missing)
+{
+        struct gf_env *env = &c->guard->context->env;
+        int any = 0;
+
+        for (size_t i = 0; i < c->asked.n && missing > 0; i++) {
+                _cleanup_free_ char *name = NULL, *label = NULL, *why = NULL;
+                int fd = -1, r;
+
+                if (!c->why[i])
+                        continue;
+                name = gf_lock_name(env, &c->snapshot->inventory.gpus.v[c->asked.v[i]]);
+                label = gf_guard_label(c->snapshot, &c->asked.v[i], 1);
+                if (!name || !label)
+                        return -ENOMEM;
+                r = gf_preempt_ask(c->guard, name, label, &fd, &why);
+                if (r < 0)
+                        return r;
+                if (r == 0 && why) {
+                        free(c->why[i]);
+                        c->why[i] = TAKE(why);
+                }
+                if (r == 0)
+                        continue;
+                r = keep_connection(c->guard, fd);
+                if (r < 0)
+                        return r;
+                any = 1;
+                missing--;
+        }
+        return any;
+}
+
 static void say_reasons(const struct claiming *c, size_t n, size_t have)
 {
         if (c->guard->options.gpus > 0)
@@ -370,6 +417,16 @@ static int claim(struct claiming *c)
                         return r;
                 if (r == 1)
                         break;
+                if (set.n < n && c->guard->options.preempt && !c->preempted) {
+                        c->preempted = true;
+                        r = preempt(c, n - set.n);
+                        if (r < 0)
+                                return r;
+                        if (r == 1) {
+                                r = 0;
+                                continue;
+                        }
+                }
                 if (set.n < n && (!c->guard->options.clean || c->cleaned))
                         break;
                 if (set.n < n) {

@@ -196,6 +196,9 @@ gpufree_guard *gpufree_guard_unref(gpufree_guard *guard)
         if (!guard)
                 return NULL;
         gf_locks_done(&guard->locks);
+        for (size_t i = 0; i < guard->preempted.n; i++)
+                gf_close(guard->preempted.v[i]); /* after the claims, which they take back */
+        gf_vec_done(&guard->preempted);
         free_text(guard->options.claim_dir);
         free_text(guard->options.ready_url);
         free_text(guard->options.ready_tcp);

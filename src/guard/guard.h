@@ -28,6 +28,7 @@ struct gpufree_guard {
         gpufree_guard_handler handler;
         void *userdata;
         gf_locks locks;
+        GF_VEC(int) preempted;               /* connections to those who parked for us */
         struct gpufree_selection *selection; /* the claimed GPUs, by UUID or PCI address; NULL: none were claimed */
         struct gpufree_snapshot *snapshot;   /* the look that the claim rests on */
         GF_VEC(size_t) gpus;                 /* the claimed ones: positions in it */

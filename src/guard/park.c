@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "guard/preempt.h"
 #include "guard/run.h"
 #include "sys/clock.h"
 
@@ -32,6 +33,9 @@ static bool remember(struct gf_guard_park *park, pid_t pid)
                 *slot = pid;
         return slot != NULL;
 }
+
+#define RETRY_MS 500
+#define MOST_TRIES 5
 
 /* ---- the claims ---- */
 
@@ -63,6 +67,8 @@ static bool claim_again(struct gf_life *life)
                 if (r == 0)
                         continue;
                 gf_locks_done(&guard->locks);
+                if (life->park.wants_back && r == -EBUSY)
+                        return false; /* it is waited for */
                 if (r == -EBUSY)
                         gf_guard_warn(guard,
                                       "it stays parked: %s is claimed by another guard, process %d; send %s again once "
@@ -84,6 +90,8 @@ static void runs_again(struct gf_life *life)
         uint64_t stood = gf_now_ms() - life->park.since_ms;
 
         life->park.at = GF_PARK_RUNS;
+        life->park.wants_back = false;
+        life->park.tries = 0;
         /* Time does not pass for one that stands still. */
         if (life->ready_deadline != GPUFREE_UNKNOWN)
                 life->ready_deadline += stood;
@@ -176,7 +184,9 @@ void gf_park_unclaimed(struct gf_life *life)
 {
         life->park.letting_go = false;
         gf_guard_say(life->guard, "%s given up while it is parked: %s brings it back", life->guard->label,
-                     gf_park_signal_name(life->guard->options.unpark_on));
+                     life->park.asker >= 0 ? "the end of that guard's command"
+                                           : gf_park_signal_name(life->guard->options.unpark_on));
+        gf_preempt_reply(life, true, NULL);
         obey_next(life);
 }
 
@@ -187,16 +197,26 @@ static void came_to_an_end(struct gf_life *life)
         struct gpufree_guard *guard = life->guard;
         bool parked = p->at == GF_PARK_PARKING;
         const char *back = gf_park_signal_name(guard->options.unpark_on);
+        /* Not everything could be looked at: no reason to keep a claim; who takes the GPU next looks for itself. */
+        bool fine = p->outcome == GPUFREE_OK || p->outcome == GPUFREE_INCOMPLETE;
 
         gf_child_stop(&p->child);
         p->at = GF_PARK_PARKED;
+        if (parked && (p->pids.n == 0 || !fine)) {
+                p->wants_back = p->asker >= 0 && p->pids.n > 0;
+                p->retry_at = gf_now_ms();
+                gf_preempt_reply(life, false,
+                                 p->pids.n == 0 && fine ? "it has nothing there to be parked."
+                                                        : "it could not be parked; it says why.");
+        }
+        p->tries += !parked && p->pids.n > 0;
         if (p->pids.n == 0) {
-                if (parked && p->outcome == GPUFREE_OK)
+                if (parked && fine)
                         gf_guard_say(guard, "none of its processes holds %s: nothing was parked", guard->label);
                 else if (parked)
                         gf_guard_warn(guard, "it was not parked, and runs on");
                 runs_again(life);
-        } else if (parked && p->outcome == GPUFREE_OK) {
+        } else if (parked && fine) {
                 let_go(life);
         } else if (parked) {
                 gf_guard_warn(guard,
@@ -210,9 +230,35 @@ static void came_to_an_end(struct gf_life *life)
                 obey_next(life);
 }
 
+uint64_t gf_park_next(const struct gf_life *life)
+{
+        return life->park.wants_back && life->park.at == GF_PARK_PARKED ? life->park.retry_at : GPUFREE_UNKNOWN;
+}
+
+/* The one it was parked for is gone; its command may not be, and then the GPUs are still claimed. */
+static void come_back(struct gf_life *life)
+{
+        struct gf_guard_park *p = &life->park;
+
+        if (!p->wants_back || p->at != GF_PARK_PARKED || p->letting_go || gf_deadline_left(p->retry_at) > 0)
+                return;
+        p->retry_at = gf_deadline_in(RETRY_MS);
+        if (p->tries >= MOST_TRIES) {
+                p->wants_back = false;
+                gf_guard_warn(life->guard, "it is not tried again by itself: %s does",
+                              gf_park_signal_name(life->guard->options.unpark_on));
+                return;
+        }
+        obey(life, life->guard->options.unpark_on);
+}
+
 void gf_park_step(struct gf_life *life)
 {
         struct gf_guard_park *p = &life->park;
+
+        gf_preempt_listen(life);
+        if (!life->exited)
+                come_back(life);
 
         while (p->at == GF_PARK_PARKING || p->at == GF_PARK_UNPARKING) {
                 struct gf_parker_said said;
@@ -246,6 +292,7 @@ void gf_park_step(struct gf_life *life)
 void gf_park_done(struct gf_guard_park *park)
 {
         gf_child_stop(&park->child);
+        park->asker = gf_close(park->asker);
         gf_vec_done(&park->pids);
         gf_strv_done(&park->claims);
 }

@@ -25,10 +25,14 @@ struct gf_guard_park {
         bool letting_go;       /* the keeper has not answered yet */
         uint64_t since_ms;     /* when it ceased to run */
         unsigned outcome;
+        int asker;         /* of --preempt: the one it is parked for; -1 */
+        bool wants_back;   /* by itself, since that one is gone */
+        unsigned tries;    /* of that, that failed */
+        uint64_t retry_at; /* when to try next */
 };
 #define GF_GUARD_PARK_NONE                                                                                             \
         {                                                                                                              \
-                .child = { 0, -1, -1, 0 }                                                                              \
+                .child = { 0, -1, -1, 0 }, .asker = -1                                                                 \
         }
 
 struct gf_life;
@@ -36,8 +40,9 @@ struct gf_life;
 const char *gf_park_signal_name(int signal);
 /* Is this signal for us, not for the command? Then it is obeyed. */
 bool gf_park_signal(struct gf_life *life, int signal);
-/* What the parker has to say, and what follows. Never waits. */
+/* What the parker has to say, and what follows; what is due. Never waits. */
 void gf_park_step(struct gf_life *life);
+uint64_t gf_park_next(const struct gf_life *life);
 /* The keeper has let go of its claims, too. */
 void gf_park_unclaimed(struct gf_life *life);
 void gf_park_done(struct gf_guard_park *park);

@@ -20,6 +20,10 @@
 /* The keeper needs a moment after the last of the command's own. */
 #define KEEPER_MS 5000
 
+/* Descriptors to be polled: ours, then the claims, where others may ask (--preempt). */
+#define FIRST_CLAIM 8
+#define MOST_CLAIMS 64
+
 static void heard(struct gf_life *life, const struct gf_said *said)
 {
         const struct gpufree_ladder *ladder = &life->guard->options.ladder;
@@ -82,6 +86,7 @@ static uint64_t next_due(const struct gf_life *life)
                                 ? GPUFREE_UNKNOWN
                                 : gf_ready_next(life);
 
+        next = gf_park_next(life) < next ? gf_park_next(life) : next;
         for (size_t i = 0; i < life->n_held; i++)
                 next = life->held[i].due < next ? life->held[i].due : next;
         return next;
@@ -116,9 +121,14 @@ static void watch(struct gf_life *life)
                         { .fd = life->ready && life->next_pulse == GPUFREE_UNKNOWN ? -1 : life->follow->inotify,
                           .events = POLLIN },
                         { .fd = life->park.child.socket, .events = POLLIN },
+                        { .fd = life->park.asker, .events = POLLIN },
+                        [FIRST_CLAIM + MOST_CLAIMS - 1] = { .fd = -1 },
                 };
+                nfds_t n = FIRST_CLAIM;
 
-                if (poll(fds, ELEMENTSOF(fds), gf_deadline_poll_ms(next_due(life))) < 0 && errno != EINTR)
+                for (size_t i = 0; i < life->guard->locks.n && n < ELEMENTSOF(fds); i++)
+                        fds[n++] = (struct pollfd){ .fd = life->guard->locks.v[i].socket, .events = POLLIN };
+                if (poll(fds, n, gf_deadline_poll_ms(next_due(life))) < 0 && errno != EINTR)
                         return;
                 if (fds[4].revents & POLLHUP && !(fds[4].revents & POLLIN))
                         life->ready_fd = -1; /* closed unwritten; the owner of the number closes ours */

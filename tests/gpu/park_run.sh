@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# `run --park-on` and `kill --park-first` on a real NVIDIA GPU. Run by hand, as root, on a machine whose GPU 0 nobody uses
+# `run --park-on`, `run --preempt` and `kill --park-first` on a real NVIDIA GPU. Run by hand, as root, on a machine whose GPU 0 nobody uses
 # (driver 570 or later; no torch; park_lib.sh beside it). About a minute:
 #     tests/gpu/park_run.sh GPUFREE CUDA_HOLDER
 # Ends with "N passed, N failed".
@@ -45,6 +45,22 @@ cat "$work/guard"
 kill -TERM $guard
 wait $guard
 check "the guard ends as its command: 128 + TERM" 143 $?
+check "memory at the idle figure" "$baseline" "$(used)"
+
+echo "--- run --preempt"
+: >"$work/out2"
+"$gpufree" run --gpu 0 --park-on USR1 -- "$holder" plain 4096 >"$work/out2" 2>"$work/guard" &
+guard=$!
+echo $guard >>"$work/pids"
+for _ in $(seq 600); do grep -q ready "$work/out2" && break; sleep 0.1; done
+g run --gpu 0 --preempt --priority 1 -- sh -c 'nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits -i 0; exit 7' >"$work/other"
+check "the command runs, its status is returned" 7 $?
+check "it had the GPU to itself" "$baseline" "$(tail -1 "$work/other")"
+for_line "runs again"
+if [ "$(used)" -gt $((baseline + 4000)) ]; then ok "the first one has its memory again"; else bad "$(used) MiB"; fi
+cat "$work/guard"
+kill -TERM $guard
+wait $guard
 check "memory at the idle figure" "$baseline" "$(used)"
 
 echo "--- kill --park-first"

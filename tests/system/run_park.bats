@@ -201,3 +201,101 @@ ends() {
                 [ "${#lines[@]}" -eq 1 ]
         done
 }
+
+@test "run --preempt: a job of lower priority is parked meanwhile, and comes back by itself" {
+        sim_up --gpus 1
+        job --park-on USR1
+        run guard --gpu 0 --preempt --priority 1 -- sh -c "grep -c . '$NODE/state' >/dev/null; exit 7"
+        echo "$output"
+        [ "$status" -eq 7 ]
+        [[ "$output" == *"asking process $pid to park what it has on GPU 0"* ]]
+        [[ "$output" == *"claimed GPU 0, free"* ]]
+        said "needs GPU 0 and has the higher priority (1)"
+        sim_wait_for said "$cuda runs again"
+        on_gpu $((1 << 30))
+        kill -TERM "$pid"
+        ends
+        cat "$BATS_TEST_TMPDIR/err"
+        [ "$status" -eq 0 ]
+}
+
+@test "run --preempt: killed with its command running, the parked job still comes back once that has ended" {
+        sim_up --gpus 1
+        job --park-on USR1
+        # shellcheck disable=SC2086
+        "$GPUFREE" run ${GPUFREE_OPTS-} --scope namespace --gpu 0 --preempt --priority 1 -- sh -c 'echo on; exec sleep 1000' \
+                >"$BATS_TEST_TMPDIR/other" 2>/dev/null 3>&- &
+        other=$!
+        started+=("$other")
+        sim_wait_for test -s "$BATS_TEST_TMPDIR/other"
+        on_gpu 0
+        alive "$cuda"
+        kill -KILL "$other"
+        sim_wait_for said "$cuda runs again"
+        on_gpu $((1 << 30))
+        kill -TERM "$pid"
+        ends
+        [ "$status" -eq 0 ]
+}
+
+@test "run --preempt: not without a higher priority, not one without --park-on; a parking that fails is no claim" {
+        sim_up --gpus 1
+        job --park-on USR1 --priority 5
+        run guard --gpu 0 --preempt --priority 5 -- true
+        echo "$output"
+        [ "$status" -eq 121 ]
+        [[ "$output" == *"process $pid, which was not preempted: its priority is not lower"* ]]
+        run guard --gpu 0 --priority 9 -- true
+        [ "$status" -eq 121 ]
+        [[ "$output" != *"asking"* ]]
+        on_gpu $((1 << 30))
+        kill -TERM "$pid"
+        ends
+        rm "$BATS_TEST_TMPDIR/out"
+        job
+        run guard --gpu 0 --preempt --priority 9 --grace 1s -- true
+        echo "$output"
+        [ "$status" -eq 121 ]
+        [[ "$output" == *"not started with --park-on"* ]]
+        kill -TERM "$pid"
+        ends
+        rm "$BATS_TEST_TMPDIR/out"
+        GPUFREE_SIM_FAULT=cuda-error=801:checkpoint job --park-on USR1
+        run guard --gpu 0 --preempt --priority 1 -- true
+        echo "$output"
+        [ "$status" -eq 121 ]
+        [[ "$output" == *"it could not be parked"* ]]
+        on_gpu $((1 << 30))
+        alive "$cuda"
+        kill -TERM "$pid"
+        ends
+        [ "$status" -eq 0 ]
+}
+
+@test "run --preempt: a guard never parks for another user" {
+        [ "$(id -u)" -eq 0 ] || skip "needs root to be somebody else"
+        sim_up --gpus 1
+        job --park-on USR1
+        as_nobody /usr/bin/python3 -c 1 || skip "no python3 for other users"
+        # The claim's socket, as another user's guard would ask there.
+        run as_nobody /usr/bin/python3 -c '
+import socket, struct
+name = next(l.split()[-1][1:] for l in open("/proc/net/unix") if "@gpufree-claim:" in l and ":pci-" in l)
+s = socket.socket(socket.AF_UNIX)
+s.connect("\0" + name)
+s.settimeout(20)
+try:
+    s.send(struct.pack("=IIi240s", 0x67667031, 0, 100, b""))
+    got = s.recv(1000)
+except (ConnectionResetError, BrokenPipeError):
+    got = b""
+print("answer", len(got))'
+        echo "$output"
+        [ "$status" -eq 0 ]
+        [[ "$output" == "answer 0" ]]
+        on_gpu $((1 << 30))
+        ! said "higher priority"
+        kill -TERM "$pid"
+        ends
+        [ "$status" -eq 0 ]
+}

@@ -202,6 +202,8 @@ static void wrong_words_are_told_with_what_would_be_right(void **state)
         bad("run --gpus 0 -- x", "no number of GPUs");
         bad("run --restart never -- x", "on-failure:N");
         bad("run --park-on TERM -- x", "none of USR1 and USR2");
+        bad("run --priority high -- x", "no number from -1000 to 1000");
+        bad("run --priority 1001 -- x", "no number from -1000 to 1000");
         bad("kill --park-on USR1", "--park-on is not for \"gpufree kill\"");
         bad("check --free-memory much", "no size");
         bad("check --for reset --free-memory 1GiB", "for --for run");
