@@ -126,11 +126,31 @@ static __always_inline void read_state(char *linux_state, char *state)
                 read_pci(device);
 }
 
+#define ATTACHED_MAX 32
+
+/* The caller of the driver gives the array's length, with zeroes behind the ids: what counts is what is not 0. */
+static __always_inline void read_attached(char *private)
+{
+        __u32 id, *from = 0;
+        __u64 n = 0;
+
+        if (!READ(n, nv_linux_file_private_t___gf, private, num_attached_gpus) || n == 0 || n > ATTACHED_MAX ||
+            !READ(from, nv_linux_file_private_t___gf, private, attached_gpus) || !from)
+                return;
+        for (int i = 0; i < ATTACHED_MAX; i++) {
+                if (i >= (int)n || bpf_probe_read_kernel(&id, 4, from + i) != 0)
+                        break;
+                if (id == 0 || (record.attached > 0 && id == record.attached_first))
+                        continue;
+                if (record.attached++ == 0)
+                        record.attached_first = id;
+        }
+}
+
 static __always_inline void read_node(char *private)
 {
         char *state = 0;
-        __u32 *ids = 0;
-        __u64 handles = 0, n = 0;
+        __u64 handles = 0;
 
         record.kind = GF_WITNESS_NODE;
         if (READ(state, nv_linux_file_private_t___gf, private, nvptr) && state &&
@@ -141,10 +161,7 @@ static __always_inline void read_node(char *private)
                 if (handles && READ(record.instance, nv_linux_file_private_t___gf, private, nvfp.deviceInstance))
                         record.flags |= GF_WITNESS_HANDLES;
         }
-        if (READ(n, nv_linux_file_private_t___gf, private, num_attached_gpus) && n > 0 && n < 1024 &&
-            READ(ids, nv_linux_file_private_t___gf, private, attached_gpus) && ids &&
-            bpf_probe_read_kernel(&record.attached_first, 4, ids) == 0)
-                record.attached = (__u32)n;
+        read_attached(private);
 }
 
 static __always_inline void read_dmabuf(__u64 buf, __u64 inode)

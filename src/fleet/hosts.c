@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -17,13 +18,62 @@ _printf_(2, 3) static int wrong(char **ret_error, const char *format, ...)
         return *ret_error ? -EINVAL : -ENOMEM;
 }
 
-static int add_unique(gf_strv *hosts, const char *name, char **ret_error)
+/* By name, the earlier first. */
+static int compare_names(const void *a, const void *b)
 {
-        if (gf_strv_has(hosts, name))
-                return 0;
-        if (hosts->n >= FLEET_HOSTS_MAX)
-                return wrong(ret_error, "more than %d hosts", FLEET_HOSTS_MAX);
+        const char *const *x = *(const char *const *const *)a, *const *y = *(const char *const *const *)b;
+        int r = strcmp(*x, *y);
+
+        return r != 0 ? r : (x > y) - (x < y);
+}
+
+/* Keeps the first of each name, in order: by sorting, since a range of thousands may be written many times over. */
+static int keep_first(gf_strv *hosts)
+{
+        _cleanup_free_ char ***sorted = calloc(hosts->n ? hosts->n : 1, sizeof(*sorted));
+        size_t n = 0;
+
+        if (!sorted)
+                return -ENOMEM;
+        for (size_t i = 0; i < hosts->n; i++)
+                sorted[i] = &hosts->v[i];
+        qsort(sorted, hosts->n, sizeof(*sorted), compare_names);
+        for (size_t i = hosts->n; i-- > 1;)
+                if (strcmp(*sorted[i], *sorted[i - 1]) == 0) {
+                        free(*sorted[i]);
+                        *sorted[i] = NULL;
+                }
+        for (size_t i = 0; i < hosts->n; i++)
+                if (hosts->v[i])
+                        hosts->v[n++] = hosts->v[i];
+        hosts->n = n;
+        return 0;
+}
+
+static int too_many(char **ret_error)
+{
+        return wrong(ret_error, "more than %d hosts", FLEET_HOSTS_MAX);
+}
+
+/* Now and then, and at the end, each name is kept once: the list is never long. */
+static int add(gf_strv *hosts, const char *name, char **ret_error)
+{
+        if (hosts->n >= (size_t)2 * FLEET_HOSTS_MAX) {
+                int r = keep_first(hosts);
+
+                if (r < 0)
+                        return r;
+                if (hosts->n > FLEET_HOSTS_MAX)
+                        return too_many(ret_error);
+        }
         return gf_strv_add(hosts, name);
+}
+
+static int finish(gf_strv *hosts, char **ret_error)
+{
+        int r = keep_first(hosts);
+
+        return r < 0 ? r : hosts->n > FLEET_HOSTS_MAX ? too_many(ret_error) : 0;
 }
 
 /* "01" of "01-64" in `text`, up to `length` bytes: a number of at most nine digits. */
@@ -90,7 +140,7 @@ static int expand(struct expansion *expansion, const char *before, const char *r
                 if (rest[plain] == ']')
                         return wrong(expansion->ret_error, "\"%s\": a \"]\" without \"[\"", expansion->whole);
                 name = gf_asprintf("%s%s", before, rest);
-                return name ? add_unique(expansion->hosts, name, expansion->ret_error) : -ENOMEM;
+                return name ? add(expansion->hosts, name, expansion->ret_error) : -ENOMEM;
         }
         name = gf_asprintf("%s%.*s", before, (int)plain, rest);
         if (!name)
@@ -111,7 +161,8 @@ static int expand(struct expansion *expansion, const char *before, const char *r
         }
 }
 
-int fleet_hosts_add_one(gf_strv *hosts, const char *target, size_t length, char **ret_error)
+/* One target, ranges in its host expanded; a comma outside of brackets belongs to its name. */
+static int add_one(gf_strv *hosts, const char *target, size_t length, char **ret_error)
 {
         _cleanup_free_ char *whole = NULL;
         size_t brackets = 0;
@@ -144,11 +195,11 @@ int fleet_hosts_add(gf_strv *hosts, const char *list, char **ret_error)
                         else if (list[n] == ']' || in_name)
                                 in_range = false;
                 }
-                r = fleet_hosts_add_one(hosts, list, n, ret_error);
+                r = add_one(hosts, list, n, ret_error);
                 if (r < 0)
                         return r;
                 if (!list[n])
-                        return 0;
+                        return finish(hosts, ret_error);
                 list += n + 1;
         }
 }
@@ -162,11 +213,11 @@ int fleet_hosts_add_text(gf_strv *hosts, const char *text, char **ret_error)
                 while (end > begin && strchr(" \t\r", text[end - 1]))
                         end--;
                 if (begin < end && text[begin] != '#') {
-                        r = fleet_hosts_add_one(hosts, text + begin, end - begin, ret_error);
+                        r = add_one(hosts, text + begin, end - begin, ret_error);
                         if (r < 0)
                                 return r;
                 }
                 text += n + (text[n] == '\n');
         }
-        return 0;
+        return finish(hosts, ret_error);
 }

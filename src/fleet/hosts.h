@@ -11,7 +11,5 @@
  */
 #define FLEET_HOSTS_MAX 10000
 int fleet_hosts_add(gf_strv *hosts, const char *list, char **ret_error);
-/* One target, ranges in its host expanded; a comma outside of brackets belongs to its name. */
-int fleet_hosts_add_one(gf_strv *hosts, const char *target, size_t length, char **ret_error);
 /* The text of a file: a target a line, "#" begins a comment line, space around is not meant. */
 int fleet_hosts_add_text(gf_strv *hosts, const char *text, char **ret_error);

@@ -69,6 +69,28 @@ static void test_lists(void **state)
         gf_strv_done(&hosts);
 }
 
+/* Each name once, in the order of its first, and in a time that grows with the list alone. */
+static void test_a_range_many_times(void **state)
+{
+        struct gf_str list = { 0 };
+        gf_strv hosts = { 0 };
+        char *error = NULL;
+
+        (void)state;
+        expect_hosts("b[1-3],a,b[2-4],a", "b1 b2 b3 a b4");
+        gf_str_add(&list, "z");
+        for (int i = 0; i < 100; i++)
+                gf_str_add(&list, ",gpu[0001-5000]");
+        assert_int_equal(fleet_hosts_add(&hosts, list.s, &error), 0);
+        assert_int_equal(hosts.n, 5001);
+        assert_string_equal(hosts.v[0], "z");
+        assert_string_equal(hosts.v[1], "gpu0001");
+        assert_string_equal(hosts.v[5000], "gpu5000");
+        gf_strv_done(&hosts);
+        gf_str_done(&list);
+        expect_no_hosts("a[1-6000],b[1-6000]");
+}
+
 static void expect_line(const char *text, const char *want)
 {
         struct fleet_target target;
@@ -225,7 +247,8 @@ static void test_worst(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_lists),   cmocka_unit_test(test_targets), cmocka_unit_test(test_quoting),
+                cmocka_unit_test(test_lists),   cmocka_unit_test(test_a_range_many_times),
+                cmocka_unit_test(test_targets), cmocka_unit_test(test_quoting),
                 cmocka_unit_test(test_answers), cmocka_unit_test(test_worst),
         };
 

@@ -131,7 +131,8 @@ static void assert_nothing_stays(size_t contexts, size_t looks, size_t tolerance
 static void test_looks_at_the_machine_leave_nothing(void **state)
 {
         (void)state;
-        /* Others come and go, and with them what a look has to keep: the strict figure is that of the namespace below. */
+        /* Others come and go, and with them what a look has to keep: the strict figure is that of the namespace below.
+         */
         assert_nothing_stays(3, 20, 65536);
 }
 
